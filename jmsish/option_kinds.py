@@ -1,0 +1,138 @@
+"""What values an option takes: the check of a Python value, and how the text of a URL is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from difflib import get_close_matches
+from typing import Any
+
+__all__ = ["CALLABLE", "FLAG", "NAMES", "OBJECT", "TEXT", "Kind", "choice", "count", "seconds", "unknown_name"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``check`` gives what an option keeps of a Python value, ``read`` of a text; both raise what is wrong with it."""
+
+    check: Callable[[str, Any], Any]
+    read: Callable[[str, str], Any]
+
+
+def count(minimum: int, maximum: int = (1 << 31) - 1, *, optional: bool = False) -> Kind:
+    """A whole number in a range; ``None``, no limit, where that is allowed."""
+
+    def check(name: str, value: Any) -> Any:
+        if value is None and optional:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{name} is a whole number, not {value!r}")
+        if not minimum <= value <= maximum:
+            raise ValueError(f"{name}={value} is out of range ({minimum} to {maximum})")
+        return int(value)
+
+    def read(name: str, text: str) -> Any:
+        # Qpid JMS writes "no limit" as -1.
+        if optional and text.lower() in ("none", "-1"):
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError(f"{name}={text}: not a whole number") from None
+
+    return Kind(check, read)
+
+
+def seconds(*, optional: bool, per_second: int = 1) -> Kind:
+    """A duration; ``None`` is for ever. In a URL it is counted in units of which a second has ``per_second``."""
+
+    def check(name: str, value: Any) -> Any:
+        if value is None and optional:
+            return None
+        if isinstance(value, timedelta):
+            value = value.total_seconds()
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(f"{name} is a number of seconds or a timedelta, not {value!r}")
+        if not 0 <= value < float("inf"):
+            raise ValueError(f"{name}={value} is out of range (0 or more seconds)")
+        return value
+
+    def read(name: str, text: str) -> Any:
+        if optional and text.lower() in ("none", "-1"):
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            raise ValueError(f"{name}={text}: not a number") from None
+        return number / per_second
+
+    return Kind(check, read)
+
+
+def choice(*choices: str) -> Kind:
+    """One of a few words."""
+
+    def check(name: str, value: Any) -> str:
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is one of {', '.join(choices)}, not {value!r}")
+        if value not in choices:
+            raise ValueError(unknown_name(f"value of {name}", value, choices))
+        return value
+
+    return Kind(check, lambda name, text: text)
+
+
+def _check_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is True or False, not {value!r}")
+    return value
+
+
+def _read_flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{name}={text}: neither true nor false")
+    return text.lower() == "true"
+
+
+def _check_text(name: str, value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} is a str, not {value!r}")
+    return value
+
+
+def _check_names(name: str, value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    names = tuple(value.split(",")) if isinstance(value, str) else tuple(value)
+    if not names or not all(isinstance(item, str) and item for item in names):
+        raise ValueError(f"{name} is one or more names, not {value!r}")
+    return tuple(item.strip().upper() for item in names)
+
+
+def _check_callable(name: str, value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} is a callable, not {value!r}")
+    return value
+
+
+def _no_text(name: str, text: str) -> Any:
+    raise ValueError(f"{name} cannot be given in a URL, only as a keyword")
+
+
+FLAG = Kind(_check_flag, _read_flag)
+TEXT = Kind(_check_text, lambda name, text: text)
+NAMES = Kind(_check_names, lambda name, text: text)
+CALLABLE = Kind(_check_callable, _no_text)
+OBJECT = Kind(lambda name, value: value, _no_text)
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
+    """The sentence for a name that is not known: with the nearest one that is, or with all."""
+    known = list(known)
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    if not near:
+        # A part that is right (jms.prefetch for prefetch) is a small part of a long name.
+        near = [candidate for candidate in known if candidate.rpartition(".")[2] == name.rpartition(".")[2]][:1]
+    if near:
+        return f"unknown {what} {name!r}: did you mean {near[0]!r}?"
+    return f"unknown {what} {name!r}; there are: {', '.join(sorted(known))}"
