@@ -1,0 +1,1 @@
+"""Clients and a broker not written here, against ours; see `README.md` in this folder."""

@@ -1,0 +1,105 @@
+"""What the peers need: looked for on the machine, downloaded once, kept in a cache of the user's."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+RHEA = "rhea@3.0.5"
+QPID_JMS = "2.10.0"
+ARTEMIS = "2.40.0"
+
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>jmsish</groupId><artifactId>interop</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    <dependency><groupId>org.apache.qpid</groupId><artifactId>qpid-jms-client</artifactId><version>{QPID_JMS}</version></dependency>
+    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-nop</artifactId><version>2.0.17</version></dependency>
+  </dependencies>
+</project>
+"""
+
+
+class Missing(Exception):
+    """Something that a peer needs is not on this machine; the text says what."""
+
+
+def cache(*parts: str) -> Path:
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base.joinpath("jmsish-interop", *parts)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def program(name: str, wanted_for: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise Missing(f"{wanted_for} needs {name}, which is not installed")
+    return found
+
+
+def proton() -> None:
+    if importlib.util.find_spec("proton") is None:
+        raise Missing("python-qpid-proton is not installed (pip install 'jmsish[peers]', needs a C compiler)")
+
+
+def rhea() -> Path:
+    """The folder that NODE_PATH must name."""
+    program("node", "rhea")
+    npm = program("npm", "rhea")
+    folder = cache(RHEA)
+    if not (folder / "node_modules/rhea/package.json").exists():
+        (folder / "package.json").write_text('{"private": true}\n')
+        _run([npm, "install", "--no-audit", "--no-fund", "--no-save", "--prefix", str(folder), RHEA], folder)
+    return folder / "node_modules"
+
+
+def qpid_jms(source: Path) -> str:
+    """The class path with Qpid JMS and the compiled `source` on it."""
+    program("java", "Qpid JMS")
+    javac = program("javac", "Qpid JMS")
+    folder = cache(f"qpid-jms-{QPID_JMS}")
+    listing = folder / "classpath.txt"
+    if not listing.exists() or not all(Path(jar).exists() for jar in listing.read_text().split(os.pathsep)):
+        (folder / "pom.xml").write_text(POM)
+        _maven(folder, "dependency:build-classpath", f"-Dmdep.outputFile={listing}")
+    path = listing.read_text().strip()
+    classes = folder / hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    if not classes.exists():
+        partial = classes.with_suffix(".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        _run([javac, "-nowarn", "-Xlint:none", "-cp", path, "-d", str(partial), str(source)], folder)
+        partial.rename(classes)
+    return os.pathsep.join([str(classes), path])
+
+
+def artemis() -> Path:
+    """The home of an unpacked Artemis."""
+    program("java", "Apache Artemis")
+    folder = cache(f"artemis-{ARTEMIS}")
+    home = folder / f"apache-artemis-{ARTEMIS}"
+    if not home.exists():
+        artifact = f"org.apache.activemq:apache-artemis:{ARTEMIS}:zip:bin"
+        _maven(folder, "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}")
+        archive = folder / f"apache-artemis-{ARTEMIS}-bin.zip"
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(folder / "partial")
+        (folder / "partial" / home.name / "bin/artemis").chmod(0o755)
+        (folder / "partial" / home.name).rename(home)
+        archive.unlink()
+    return home
+
+
+def _maven(folder: Path, *arguments: str) -> None:
+    _run([program("mvn", "a download from Maven Central"), "-q", "-B", *arguments], folder)
+
+
+def _run(command: list[str], folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
+    if done.returncode:
+        raise Missing(f"{Path(command[0]).name} {command[1]} failed: {done.stdout.strip()[-600:]}")
