@@ -1,0 +1,60 @@
+"""What an engine reports: tuples whose first item is one of these numbers, in the order of the frames.
+
+======================  ==============================================================================================
+``(OPENED,)``           the peer's open; :attr:`Engine.remote` is set
+``(CLOSED, error)``     the peer's close; answer with ``engine.close()``
+``(BEGUN, session)``    the peer's begin, an answer or a new session (``session.local_open`` is false: accept it)
+``(ENDED, session, error)``      the peer's end, or the engine ended the session for what the peer did wrong
+``(ATTACHED, link)``    the peer's attach, an answer or a new link (``link.attached`` is false: attach or refuse it)
+``(DETACHED, link, closed, error)``  the peer's detach, or the engine detached the link (stolen, credit exceeded …)
+``(FLOWED, link)``      credit, drain, available or properties of the link changed
+``(DELIVERED, link, delivery)``  a whole incoming delivery
+``(ABORTED, link, delivery)``    the sender gave up an incoming delivery
+``(OVERSIZE, link, delivery)``   a delivery grew beyond the link's max-message-size; what still comes of it is dropped
+``(OVERSIZE_ENDED, link, delivery)``  the last frame of such a delivery, where it was not the one that went beyond
+``(DISPOSED, session, deliveries, state, settled, sender_role)``  a disposition about deliveries unsettled until now
+``(FAILED, error)``     the engine failed; nothing comes after this
+``(AUTHENTICATED, identity, mechanism)``  a server's SASL exchange succeeded
+======================  ==============================================================================================
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ABORTED",
+    "ATTACHED",
+    "AUTHENTICATED",
+    "BEGUN",
+    "CLOSED",
+    "DELIVERED",
+    "DETACHED",
+    "DISPOSED",
+    "ENDED",
+    "FAILED",
+    "FLOWED",
+    "NAMES",
+    "OPENED",
+    "OVERSIZE",
+    "OVERSIZE_ENDED",
+]
+
+OPENED = 0
+CLOSED = 1
+BEGUN = 2
+ENDED = 3
+ATTACHED = 4
+DETACHED = 5
+FLOWED = 6
+DELIVERED = 7
+ABORTED = 8
+DISPOSED = 9
+FAILED = 10
+AUTHENTICATED = 11
+OVERSIZE = 12
+OVERSIZE_ENDED = 13
+
+NAMES = (
+    "OPENED", "CLOSED", "BEGUN", "ENDED", "ATTACHED", "DETACHED", "FLOWED", "DELIVERED", "ABORTED", "DISPOSED",
+    "FAILED", "AUTHENTICATED", "OVERSIZE", "OVERSIZE_ENDED",
+)  # fmt: skip
+"""The name of each event, for logs and traces."""
