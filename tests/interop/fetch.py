@@ -73,7 +73,7 @@ def qpid_jms(source: Path) -> str:
     if not classes.exists():
         partial = classes.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
-        _run([javac, "-nowarn", "-Xlint:none", "-cp", path, "-d", str(partial), str(source)], folder)
+        _run([javac, "-nowarn", "-Xlint:none", "-cp", path, "-d", str(partial), str(source.resolve())], folder)
         partial.rename(classes)
     return os.pathsep.join([str(classes), path])
 

@@ -117,8 +117,8 @@ def test_peer_sees_what_it_should(peer: Peer, scenario: str, url: str, queue: st
 def test_proton_rolls_back_unsettled_retirements(url: str, queue: str) -> None:
     """Proton's own way: retired unsettled and, after the discharge, released by the client.
 
-    The rollback takes the deliveries back to where they were, with the client (amqp:transactions, 4.4.2), and `released`
-    does not count; a broker that counts the rollback itself may say 1 (Artemis does). Order is the same either way.
+    The rollback takes the deliveries back to where they were, with the client, and `released` does not count; a broker
+    that counts the rollback itself says 1 (Artemis does). Order is the same either way.
     """
     seen = ALL[1].run(url, "rollback_unsettled", queue)
     assert [body for body, _ in seen["again"]] == ["m1", "m2", "m3", "m4", "m5"]

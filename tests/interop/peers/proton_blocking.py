@@ -1,6 +1,7 @@
-"""Proton's BlockingConnection as a peer: `proton_blocking.py URL SCENARIO QUEUE` prints one line of JSON with what it saw.
+"""Proton's BlockingConnection as a peer: `proton_blocking.py URL SCENARIO QUEUE`.
 
-A message is shown as [body, count]; count is the delivery-count of its header. BlockingConnection knows no transactions.
+Prints one line of JSON with what it saw; a message is shown as [body, count], where count is the delivery-count of its
+header. BlockingConnection knows no transactions.
 """
 
 from __future__ import annotations

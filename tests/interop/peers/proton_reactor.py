@@ -1,7 +1,8 @@
 """Proton's MessagingHandler and reactor.Transaction as a peer: `proton_reactor.py URL SCENARIO QUEUE`.
 
-Prints one line of JSON with what it saw; a message is shown as [body, count], where count is the delivery-count of its header.
-A scenario is a generator which yields what it waits for: a function that is asked again after each event of the reactor.
+Prints one line of JSON with what it saw; a message is shown as [body, count], where count is the delivery-count of its
+header. A scenario is a generator which yields what it waits for: a function that is asked again after each event of the
+reactor.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""The rules of the house, as tests; `figures.py` prints its measures."""
