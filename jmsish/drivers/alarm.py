@@ -1,0 +1,79 @@
+"""One deadline, one thread that waits for it, and none before there is a deadline."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable
+from time import monotonic
+
+__all__ = ["Alarm"]
+
+_log = logging.getLogger("jmsish.drivers")
+
+#: A day: longer than this no condition waits at once (``threading.TIMEOUT_MAX`` is shorter than some deadlines).
+_LONGEST_WAIT = 86400.0
+
+
+class Alarm:
+    """Calls ``ring`` (a bound method, held weakly) in a thread of its own when the time set has come.
+
+    The thread is a daemon, started by the first :meth:`set`; it waits on a condition, without polling. Its lock is a
+    leaf: ``ring`` is called with no lock held, so :meth:`set` may be called under any lock.
+    """
+
+    def __init__(self, ring: Callable[[], None], name: str) -> None:
+        self.at = float("inf")  #: by ``time.monotonic``; read without the lock by the owner, who alone makes it earlier
+        self._ring = weakref.WeakMethod(ring)
+        self._name = name
+        # Re-entrant, because the collector may run the owner's finalizer, which stops us, in a thread that holds it.
+        self._changed = threading.Condition(threading.RLock())
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+
+    def set(self, at: float) -> None:
+        """Ring at this time, if nothing earlier is set."""
+        with self._changed:
+            if self._stopped or at >= self.at:
+                return
+            self.at = at
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            else:
+                self._changed.notify()
+
+    def stop(self) -> None:
+        """Ring no more, and end the thread."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+
+    def join(self, timeout: float) -> None:
+        """Wait until the thread has ended."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+
+    def _run(self) -> None:
+        while self._wait():
+            ring = self._ring()
+            if ring is None:
+                return
+            try:
+                ring()
+            except Exception:
+                _log.exception("%s failed", self._name)
+            del ring  # the owner must not live on in this frame while we wait
+
+    def _wait(self) -> bool:
+        """True when it is time to ring, false when it is time to go."""
+        with self._changed:
+            while not self._stopped:
+                left = self.at - monotonic()
+                if left <= 0:
+                    self.at = float("inf")
+                    return True
+                self._changed.wait(min(left, _LONGEST_WAIT))
+            return False

@@ -1,0 +1,287 @@
+"""The broker's side of one TCP connection: reads by the I/O thread, writes by whoever has something to say."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from jmsish.drivers.serving import BrokerDriver, Lane
+from jmsish.drivers.tls import TlsCodec, TlsFailure
+from jmsish.drivers.transport import LOW_WATER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Reactor", "SocketOutlet"]
+
+_log = logging.getLogger("jmsish.broker")
+
+#: So much is read, and written, by one system call.
+CHUNK = 1 << 18
+
+#: A peer that has been told the end has so long to take it and to close; until then what it still sends is read and
+#: dropped, because a socket closed with unread input sends a reset that may overtake our last words.
+LINGER = 1.0
+
+#: A client has so long for its TLS handshake.
+HANDSHAKE_TIMEOUT = 15.0
+
+
+class Reactor(Protocol):
+    """What an outlet needs of the I/O thread. All but :meth:`post` and ``buffer`` are for that thread itself."""
+
+    driver: BrokerDriver
+    buffer: memoryview
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Run ``action`` in the I/O thread, soon; called by any thread."""
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Run ``action`` in the I/O thread later."""
+
+    def watch(self, outlet: SocketOutlet, *, reading: bool, writing: bool) -> None:
+        """Wait for input, for room to write, or for neither."""
+
+    def forget(self, outlet: SocketOutlet) -> None:
+        """It is closed."""
+
+
+class SocketOutlet:
+    """An accepted socket, an :class:`~jmsish.drivers.transport.Outlet` of the broker's driver.
+
+    Output is written at once by the thread that stepped the broker (a switch to the I/O thread would cost more than
+    the write), by the same rule as the inbox of the driver: put in, try the lock, look again after letting it go.
+    Only when the socket takes no more, the I/O thread waits for it.
+    """
+
+    __slots__ = (
+        "_blocked",
+        "_broken",
+        "_closed",
+        "_ended",
+        "_finished",
+        "_input_over",
+        "_lane",
+        "_pending",
+        "_progress",
+        "_reactor",
+        "_socket",
+        "_tls",
+        "_wire",
+        "_writing",
+        "consumed",
+        "delivered",
+        "held",
+        "peer",
+    )
+
+    def __init__(self, reactor: Reactor, accepted: socket.socket, peer: str, tls: TlsCodec | None) -> None:
+        self.delivered = 0
+        self.consumed = 0
+        self.held = False
+        self.peer = peer
+        self._reactor = reactor
+        self._socket = accepted
+        self._tls = tls
+        self._lane: Lane | None = None
+        self._pending: deque[bytes] = deque()
+        self._wire: bytes | memoryview = b""  # what the socket has not taken of the last write
+        self._writing = threading.Lock()  # a leaf, held over a send that does not block
+        self._blocked = False  # the socket takes no more: the I/O thread waits for it
+        self._ended = False  # the broker has said its last word
+        self._finished = False  # and the socket has taken it
+        self._input_over = False  # the peer has said its last word
+        self._broken = False  # the socket is of no use any more
+        self._closed = False
+        self._progress = 0
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def start(self) -> None:
+        """Begin: by the I/O thread, after the accept."""
+        self._watch()
+        if self._tls is None:
+            self._open()
+        else:
+            self._reactor.after(HANDSHAKE_TIMEOUT, self._give_up_handshake)
+
+    def _open(self) -> None:
+        identity = self._tls.peer_name() if self._tls is not None else None
+        self._lane = self._reactor.driver.open(self, trusted=False, identity=identity, peer=self.peer)
+
+    def _give_up_handshake(self) -> None:
+        if self._lane is None:
+            self.close()
+
+    # The broker's face (Outlet).
+
+    def deliver(self, data: bytes) -> None:
+        self.delivered += len(data)
+        self._pending.append(data)
+
+    def end(self) -> None:
+        self._ended = True
+
+    def wake(self) -> None:
+        self.flush()
+        if self._ended:
+            self._reactor.post(self._leave)
+
+    # Writing, by any thread.
+
+    def flush(self) -> None:
+        """Write what there is, unless somebody else is at it, or the socket takes no more."""
+        while self._has_output() and not self._blocked:
+            if not self._writing.acquire(False):
+                return
+            try:
+                if not self._closed:
+                    self._write()
+            finally:
+                self._writing.release()
+
+    def _has_output(self) -> bool:
+        if self._closed or self._broken:
+            return False
+        if self._pending or self._wire or (self._ended and not self._finished):
+            return True
+        return self._tls is not None and self._tls.has_output
+
+    def _write(self) -> None:
+        try:
+            while self._wire or self._next():
+                sent = self._socket.send(self._wire)
+                self._progress += sent
+                self._wire = memoryview(self._wire)[sent:] if sent < len(self._wire) else b""
+            if self._ended and not self._finished:
+                self._finish()
+        except BlockingIOError:
+            self._blocked = True
+            self._reactor.post(self._watch)
+        except (OSError, TlsFailure) as error:
+            self._break(error)
+        if self.held and self.delivered - self.consumed <= LOW_WATER and self._lane is not None:
+            # Brought, not fed: who flushes looks after the inbox when it has flushed all there is to flush.
+            self._reactor.driver.bring(self._lane, None)
+
+    def _next(self) -> bool:
+        """The next octets for the wire, as many as one write may take."""
+        pending = self._pending
+        parts: list[bytes] = []
+        size = 0
+        while pending and size < CHUNK:
+            parts.append(pending.popleft())
+            size += len(parts[-1])
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        self.consumed += size
+        if self._tls is not None:
+            if data:
+                self._tls.send(data)
+            data = self._tls.take()
+        self._wire = data
+        return bool(data)
+
+    def _finish(self) -> None:
+        """All is said: tell the peer so, and leave the other direction open for what it still says."""
+        self._finished = True
+        if self._tls is not None:
+            self._tls.close()
+            try:
+                self._socket.send(self._tls.take())
+            except BlockingIOError:
+                pass  # a courtesy
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def _break(self, error: Exception) -> None:
+        """The socket has failed, in either direction: the broker hears of an end, the I/O thread closes."""
+        if self._broken:
+            return
+        self._broken = True
+        _log.debug("the connection from %s failed: %s", self.peer, error)
+        self._pending.clear()
+        if self._lane is not None:
+            self._reactor.driver.bring(self._lane, b"")
+        self._reactor.post(self.close)
+
+    # The I/O thread's own.
+
+    def _watch(self) -> None:
+        if not self._closed:
+            self._reactor.watch(self, reading=not self._input_over, writing=self._blocked)
+
+    def writable(self) -> None:
+        self._blocked = False
+        self.flush()
+        self._watch()
+
+    def readable(self) -> None:
+        try:
+            size = self._socket.recv_into(self._reactor.buffer)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._break(error)
+            return
+        if not size:
+            self._input_over = True
+            self._end_of_input()
+        elif not self._ended:
+            self._bring(bytes(self._reactor.buffer[:size]))
+
+    def _bring(self, data: bytes) -> None:
+        if self._tls is not None:
+            try:
+                data = self._tls.receive(data)
+                if self._tls.established and self._lane is None:
+                    self._open()
+            except TlsFailure as failure:
+                _log.info("the connection from %s failed: TLS: %s", self.peer, failure)
+                self._ended = True  # the alert that says what we did not like, and no more
+                self._end_of_input()
+                self.wake()
+                return
+            self.flush()
+        if data and self._lane is not None:
+            self._reactor.driver.bring(self._lane, data)
+
+    def _end_of_input(self) -> None:
+        """Nothing more comes from the peer; the broker may still have something to say."""
+        self._watch()  # an end stays readable: waiting for it would come back at once, for ever
+        if self._lane is not None:
+            self._reactor.driver.bring(self._lane, b"")
+        if self._lane is None or self._ended:
+            self._leave()
+
+    def _leave(self) -> None:
+        """The broker has ended: close when the peer has, or after a while."""
+        if self._input_over and (self._finished or self._broken or self._lane is None):
+            self.close()
+        else:
+            progress = self._progress
+            self._reactor.after(LINGER, lambda: self._end_linger(progress))
+
+    def _end_linger(self, progress: int) -> None:
+        if not self._finished and self._progress != progress:
+            self._leave()  # it still takes what we said
+        else:
+            self.close()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._reactor.watch(self, reading=False, writing=False)
+        with self._writing:
+            self._closed = True
+            self._pending.clear()
+            self.consumed = self.delivered
+            self._socket.close()
+        self._reactor.forget(self)
+        if self._lane is not None:
+            self._reactor.driver.bring(self._lane, b"")
+
+    def __repr__(self) -> str:
+        return f"<connection from {self.peer}{', TLS' if self._tls else ''}>"

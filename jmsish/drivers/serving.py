@@ -1,0 +1,358 @@
+"""The broker's driver: one owner at a time for a sans-I/O broker, without a thread of its own.
+
+Whoever brings bytes puts them into the inbox and tries to take the broker lock. Who gets it does the work of all: it
+feeds what is in the inbox, lets the broker dispatch, puts the output into the outlets, lets the lock go and wakes
+whom it has served. Who does not get it goes away: the holder looks into the inbox again after it has let the lock go,
+and so finds what was brought meanwhile. (Why nothing is left lying: the one who goes away has put its bytes in before
+it found the lock taken, so before the holder let it go, so before the holder looks again.)
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from time import monotonic
+from typing import Protocol, TypeVar, runtime_checkable
+
+from jmsish.drivers.alarm import Alarm
+from jmsish.drivers.transport import HIGH_WATER, LOW_WATER, Outlet, PipeEnd
+from jmsish.errors import ConnectionLostError
+
+__all__ = ["BrokerCore", "BrokerDriver", "Lane", "ServerConnection", "SteppedClock"]
+
+_log = logging.getLogger("jmsish.broker")
+_T = TypeVar("_T")
+
+#: So many times a caller serves the others after its own work; then the alarm's thread takes over. Without a limit one
+#: client's send would not return while the others keep the broker busy.
+_ROUNDS = 16
+
+_NEVER = float("inf")
+
+
+class ServerConnection(Protocol):
+    """One connection inside the broker: bytes in, bytes out, deadline out."""
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more will be read or written."""
+
+    def receive(self, data: bytes) -> None: ...
+
+    def receive_eof(self) -> None: ...
+
+    def take_output(self) -> bytes: ...
+
+    def tick(self, now: float) -> float | None: ...
+
+
+class BrokerCore(Protocol):
+    """What the driver needs of a broker."""
+
+    def accept(self, *, trusted: bool, identity: str | None = None, peer: str = "") -> ServerConnection: ...
+
+    def step(self) -> Sequence[ServerConnection]: ...
+
+    def tick(self, now: float) -> float | None: ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class SteppedClock(Protocol):
+    """A clock that stands still until it is moved, and says so to those who asked (``jmsish.testing.VirtualClock``)."""
+
+    def __call__(self) -> float: ...
+
+    def subscribe(self, listener: BrokerDriver) -> None: ...
+
+    def unsubscribe(self, listener: BrokerDriver) -> None: ...
+
+
+class Lane:
+    """One connection as the driver sees it: the broker's end of it, and where its output goes."""
+
+    __slots__ = ("connection", "due", "gone", "outlet", "over")
+
+    def __init__(self, connection: ServerConnection, outlet: Outlet) -> None:
+        self.connection = connection
+        self.outlet = outlet
+        self.due = _NEVER  # of its own timers, by time.monotonic
+        self.over = False  # the peer has ended it
+        self.gone = False  # nothing more is done for it
+
+
+class BrokerDriver:
+    """Owns a broker: its lock, its time, and the way of bytes in and out.
+
+    ``clock`` tells the broker's time (wall seconds), which drives what happens to messages and transactions; the
+    timers of the connections run by ``time.monotonic``. Both are kept by one thread, started when there is a deadline.
+    """
+
+    def __init__(self, broker: BrokerCore, *, name: str, clock: Callable[[], float]) -> None:
+        self.name = name
+        self._broker = broker
+        self._clock = clock
+        self._stepped = clock if isinstance(clock, SteppedClock) else None
+        self._lock = threading.Lock()
+        self._inbox: deque[tuple[Lane, bytes | None]] = deque()
+        self._lanes: dict[ServerConnection, Lane] = {}
+        self._dues: list[tuple[float, int, Lane]] = []
+        self._numbers = count()
+        self._stopped = False
+        self._deadline: float | None = None
+        self._alarm = Alarm(self._ring, f"jmsish-broker-{name}-time")
+        weakref.finalize(self, self._alarm.stop).atexit = False
+        if self._stepped is not None:
+            self._stepped.subscribe(self)
+
+    # Connections.
+
+    def connect(self, peer: str, identity: str | None = None) -> PipeEnd:
+        """A pipe into this broker. It is inside the process and trusted."""
+        end = PipeEnd(peer)
+        lane = self.open(end, trusted=True, identity=identity, peer=peer)
+        end.connect(partial(self.feed, lane))
+        return end
+
+    def open(self, outlet: Outlet, *, trusted: bool, identity: str | None = None, peer: str = "") -> Lane:
+        """A new connection, whose output goes to ``outlet``."""
+
+        def accept() -> Lane:
+            if self._stopped:
+                raise ConnectionLostError(f"the broker {self.name!r} is stopped")
+            lane = Lane(self._broker.accept(trusted=trusted, identity=identity, peer=peer), outlet)
+            self._lanes[lane.connection] = lane
+            self._inbox.append((lane, None))  # so that its first deadline, and what it says unasked, are seen
+            return lane
+
+        return self.call(accept)
+
+    def feed(self, lane: Lane, data: bytes | None) -> None:
+        """Bytes for a connection; ``b""`` is their end, ``None`` says that its outlet has room again."""
+        self._inbox.append((lane, data))
+        self.pump()
+
+    def bring(self, lane: Lane, data: bytes | None) -> None:
+        """As :meth:`feed`, for one who brings for several connections and calls :meth:`pump` once after them."""
+        self._inbox.append((lane, data))
+
+    # Doing the work.
+
+    def pump(self) -> None:
+        """Serve what is in the inbox, unless somebody else is at it, who then serves it too."""
+        inbox = self._inbox
+        lock = self._lock
+        for _ in range(_ROUNDS):
+            if not inbox or not lock.acquire(False):
+                return
+            try:
+                woken = self._serve()
+            finally:
+                lock.release()
+            for outlet in woken:
+                outlet.wake()
+        if inbox:
+            self._alarm.set(0.0)
+
+    def call(self, function: Callable[[], _T]) -> _T:
+        """Run ``function`` as the owner of the broker, and then what follows from it."""
+        woken: Sequence[Outlet] = ()
+        try:
+            with self._lock:
+                try:
+                    return function()
+                finally:
+                    woken = self._serve()
+        finally:
+            for outlet in woken:
+                outlet.wake()
+            self.pump()
+
+    def _serve(self) -> list[Outlet]:
+        """One round, under the lock: input, dispatch, time, dispatch, output."""
+        woken: list[Outlet] = []
+        touched = self._receive(woken)
+        self._collect(self._step(touched, woken), woken)
+        self._keep_time(touched, woken)
+        # What time, or output taken away, has made possible. Ends because output that nobody reads holds its lane.
+        while self._collect(self._step(touched, woken), woken):
+            pass
+        for lane in touched:
+            if not lane.gone and (lane.over or lane.connection.closed):
+                self._finish(lane, woken)
+        if self._stopped:
+            for lane in list(self._lanes.values()):
+                self._finish(lane, woken)
+        return woken
+
+    def _receive(self, woken: list[Outlet]) -> list[Lane]:
+        inbox = self._inbox
+        touched: list[Lane] = []
+        for _ in range(len(inbox)):
+            lane, data = inbox.popleft()
+            if lane.gone:
+                continue
+            touched.append(lane)
+            try:
+                if data:
+                    lane.connection.receive(data)
+                elif data is None:
+                    lane.outlet.held = False
+                    self._collect((lane.connection,), woken)
+                else:
+                    lane.over = True
+                    lane.connection.receive_eof()
+            except Exception:
+                self._break(lane, woken)
+        return touched
+
+    def _step(self, touched: list[Lane], woken: list[Outlet]) -> Sequence[ServerConnection]:
+        try:
+            return self._broker.step()
+        except Exception:
+            # A fault of the broker itself. Those whose bytes led to it are told so by the end of their connection,
+            # which is sooner and clearer than an answer that never comes; the others are served on.
+            for lane in touched:
+                if not lane.gone:
+                    self._break(lane, woken)
+            return ()
+
+    def _collect(self, connections: Sequence[ServerConnection], woken: list[Outlet]) -> bool:
+        """Output into the outlets; whether there was any."""
+        taken = False
+        for connection in connections:
+            lane = self._lanes.get(connection)
+            if lane is None:
+                continue
+            outlet = lane.outlet
+            try:
+                if outlet.delivered - outlet.consumed > HIGH_WATER and self._hold(lane):
+                    continue
+                data = connection.take_output()
+                if data:
+                    outlet.deliver(data)
+                    woken.append(outlet)
+                    taken = True
+                if connection.closed:
+                    self._finish(lane, woken)
+            except Exception:
+                self._break(lane, woken)
+        return taken
+
+    def _hold(self, lane: Lane) -> bool:
+        """Whether to leave the output in the connection, whose backlog is above HIGH_WATER, until its reader resumes.
+
+        The broker in turn dispatches no more to a connection that holds much output, so a slow reader costs a bounded
+        amount of memory. A connection that is closed adds nothing more: its last words go out in any case.
+        """
+        if lane.connection.closed:
+            return False
+        outlet = lane.outlet
+        # Said before looking again: the reader first reads and then looks at the flag, so one of the two sees.
+        outlet.held = True
+        if outlet.delivered - outlet.consumed > LOW_WATER:
+            return True
+        outlet.held = False
+        return False
+
+    def _finish(self, lane: Lane, woken: list[Outlet]) -> None:
+        """The connection has ended, from either side: its last words, and the end."""
+        lane.gone = True
+        self._lanes.pop(lane.connection, None)
+        try:
+            data = lane.connection.take_output()
+            if data:
+                lane.outlet.deliver(data)
+        finally:
+            lane.outlet.end()
+            woken.append(lane.outlet)
+
+    def _break(self, lane: Lane, woken: list[Outlet]) -> None:
+        """A fault of ours met this connection: it ends, so that the broker takes back what it had."""
+        _log.exception("a fault inside the broker %r ends the connection %s", self.name, lane.connection)
+        try:
+            if not lane.over:
+                lane.connection.receive_eof()
+        except Exception:
+            _log.exception("and its end met another one")
+        try:
+            self._finish(lane, woken)
+        except Exception:
+            _log.exception("and its last words met another one")
+
+    # Time.
+
+    def _keep_time(self, touched: list[Lane], woken: list[Outlet]) -> None:
+        """Let pass what is due, and set the alarm for what is next."""
+        now = monotonic()
+        dues = self._dues
+        for lane in touched:
+            if not lane.gone:
+                self._tick(lane, now, woken)
+        while dues and dues[0][0] <= now:
+            due, _, lane = heapq.heappop(dues)
+            if not lane.gone and lane.due == due:
+                lane.due = _NEVER
+                touched.append(lane)
+                self._tick(lane, now, woken)
+        at = dues[0][0] if dues else _NEVER
+        wall = self._clock()
+        try:
+            self._deadline = self._broker.tick(wall)
+        except Exception:
+            _log.exception("a fault inside the broker %r", self.name)
+            self._deadline = None
+        if self._deadline is not None and self._stepped is None:
+            at = min(at, now + self._deadline - wall)
+        if at < self._alarm.at:
+            self._alarm.set(at)
+
+    def _tick(self, lane: Lane, now: float, woken: list[Outlet]) -> None:
+        try:
+            due = lane.connection.tick(now)
+        except Exception:
+            self._break(lane, woken)
+            return
+        # A later deadline waits for the earlier entry to come up: activity moves deadlines back all the time.
+        if due is not None and due < lane.due:
+            lane.due = due
+            heapq.heappush(self._dues, (due, next(self._numbers), lane))
+
+    def _ring(self) -> None:
+        self.call(lambda: None)
+
+    @property
+    def deadline(self) -> float | None:
+        """When the broker wants to be called next, by its clock: for a :class:`SteppedClock`."""
+        return self._deadline
+
+    def time_passed(self) -> None:
+        """The clock was moved; what was due is done when this returns."""
+        self.call(lambda: None)
+
+    # The end.
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    def stop(self) -> None:
+        """Say goodbye on every connection and end it. Twice is silent."""
+
+        def close() -> None:
+            if not self._stopped:
+                self._stopped = True
+                self._broker.close()
+
+        self.call(close)
+        if self._stepped is not None:
+            self._stepped.unsubscribe(self)
+        self._alarm.stop()
+        self._alarm.join(timeout=5)

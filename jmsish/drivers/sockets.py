@@ -1,0 +1,320 @@
+"""TCP and TLS for the blocking client: a thread that sends and a thread that waits, straight on the socket.
+
+The socket is blocking and used with ``MSG_DONTWAIT``; waiting is ``poll``, which looks at the socket and at a wake-up
+beside it. No lock is held over a system call.
+
+Closing while another thread is in a system call: a descriptor that is closed there may be given to somebody else's file
+at once, and the thread would read from that. So :meth:`SocketTransport.close` shuts the socket down, which brings the
+thread out, and the last one out closes the descriptor.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import ssl
+from time import monotonic
+
+from jmsish.drivers.tls import TlsCodec, TlsFailure
+from jmsish.drivers.wakeup import Wakeup
+from jmsish.errors import ConnectionLostError
+
+__all__ = ["SocketTransport", "address_text", "connect_tcp"]
+
+_READ_SIZE = 1 << 18
+
+#: A peer that takes nothing for so many seconds is given up.
+STALL_TIMEOUT = 60.0
+
+
+def address_text(host: str, port: int) -> str:
+    """``host:port`` as it stands in a URL: an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def connect_tcp(
+    host: str,
+    port: int,
+    *,
+    timeout: float | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    server_hostname: str | None = None,
+) -> SocketTransport:
+    """Connect, and with ``ssl_context`` do the TLS handshake, within ``timeout`` seconds.
+
+    Raises :class:`~jmsish.errors.ConnectionLostError` that names host and port, what was being done, and why it failed.
+    """
+    deadline = None if timeout is None else monotonic() + timeout
+    peer = address_text(host, port)
+    try:
+        transport = SocketTransport(_connect(host, port, deadline), peer)
+    except (OSError, UnicodeError) as error:
+        raise ConnectionLostError(f"cannot connect to {peer}: {_reason(error, timeout)}") from error
+    if ssl_context is not None:
+        try:
+            transport.start_tls(ssl_context, server_hostname or host, deadline)
+        except TimeoutError as error:
+            transport.close()
+            raise ConnectionLostError(f"cannot connect to {peer}: TLS: {_reason(error, timeout)}") from error
+        except BaseException:
+            transport.close()
+            raise
+    return transport
+
+
+def _connect(host: str, port: int, deadline: float | None) -> socket.socket:
+    """A connected socket to the first address of the host that answers."""
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    failure: OSError | None = None
+    for index, (family, kind, protocol, _, address) in enumerate(addresses):
+        # What is left of the time is shared, so that one address that swallows packets does not use it all up.
+        left = None if deadline is None else (deadline - monotonic()) / (len(addresses) - index)
+        if left is not None and left <= 0:
+            break
+        found = socket.socket(family, kind, protocol)
+        try:
+            found.settimeout(left)
+            found.connect(address)
+            found.settimeout(None)
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            found.close()
+            failure = error
+        else:
+            return found
+    raise failure or TimeoutError
+
+
+def _reason(error: BaseException, timeout: float | None = None) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"the name of the host cannot be resolved ({error.strerror})"
+    if isinstance(error, UnicodeError):
+        return "this is no name of a host"
+    if isinstance(error, TimeoutError) and timeout is not None:
+        return f"no answer within {timeout:g} s"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+class SocketTransport:
+    """A connected TCP socket, with TLS around the bytes after :meth:`start_tls`: a transport."""
+
+    __slots__ = (
+        "_buffer",
+        "_closed",
+        "_descriptor",
+        "_early",
+        "_ended",
+        "_interrupted",
+        "_pid",
+        "_poll",
+        "_reading",
+        "_socket",
+        "_tls",
+        "_view",
+        "_wakeup",
+        "_writing",
+        "peer",
+        "stall_timeout",
+    )
+
+    def __init__(self, connected: socket.socket, peer: str, *, stall_timeout: float = STALL_TIMEOUT) -> None:
+        self.peer = peer
+        self.stall_timeout = stall_timeout
+        self._socket = connected
+        self._descriptor = connected.fileno()
+        self._pid = os.getpid()
+        self._wakeup = Wakeup()
+        self._poll = select.poll()
+        self._poll.register(connected, select.POLLIN)
+        self._poll.register(self._wakeup, select.POLLIN)
+        # One buffer for all reads: its pages are touched as far as there is something to read, no further.
+        self._buffer = bytearray(_READ_SIZE)
+        self._view = memoryview(self._buffer)
+        self._tls: TlsCodec | None = None
+        self._early = b""  # came with the last octets of the handshake
+        self._ended = False
+        self._closed = False
+        self._interrupted = False
+        self._reading = False  # a thread is at the socket, to read ...
+        self._writing = False  # ... to write: the descriptor must stay open
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def fileno(self) -> int:
+        """The descriptor, for somebody who waits for it elsewhere (-1 when closed)."""
+        return self._socket.fileno()
+
+    # Sending.
+
+    def send(self, data: bytes) -> None:
+        self._writing = True
+        try:
+            if self._closed:
+                raise ConnectionLostError(f"the connection to {self.peer} is closed")
+            if self._tls is not None:
+                self._tls.send(data)
+                data = self._tls.take()
+            self._write(data)
+        except TlsFailure as failure:
+            raise ConnectionLostError(f"the connection to {self.peer} failed: TLS: {failure}") from failure
+        finally:
+            self._writing = False
+            if self._closed:
+                self._release()
+
+    def _write(self, data: bytes) -> None:
+        try:
+            try:
+                sent = self._socket.send(data, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                sent = 0
+            if sent < len(data):
+                self._write_slowly(memoryview(data)[sent:])
+        except OSError as error:
+            if self._closed:
+                raise ConnectionLostError(f"the connection to {self.peer} was closed while sending") from error
+            raise ConnectionLostError(f"the connection to {self.peer} failed: {_reason(error)}") from error
+
+    def _write_slowly(self, data: memoryview) -> None:
+        """The peer, or the network, does not take it all at once: wait as long as it goes forward."""
+        writable = select.poll()
+        writable.register(self._socket, select.POLLOUT)
+        while data:
+            if not writable.poll(self.stall_timeout * 1000):
+                raise TimeoutError(f"the peer has taken nothing for {self.stall_timeout:g} s")
+            try:
+                data = data[self._socket.send(data, socket.MSG_DONTWAIT) :]
+            except BlockingIOError:
+                pass
+
+    # Receiving.
+
+    def recv(self, timeout: float | None = None) -> bytes:
+        return self._recv(None if timeout is None else monotonic() + timeout)
+
+    def _recv(self, deadline: float | None) -> bytes:
+        self._reading = True
+        try:
+            while True:
+                if self._early or self._ended or self._closed:
+                    return self._rest()
+                self._wait(deadline)
+                data = self._read()
+                if data is not None:
+                    return data
+        finally:
+            self._reading = False
+            if self._closed:
+                self._release()
+
+    def recv_nowait(self) -> bytes | None:
+        self._reading = True
+        try:
+            if self._early or self._ended or self._closed:
+                return self._rest()
+            return self._read()
+        finally:
+            self._reading = False
+            if self._closed:
+                self._release()
+
+    def _rest(self) -> bytes:
+        data, self._early = self._early, b""
+        return b"" if self._closed else data
+
+    def _wait(self, deadline: float | None) -> None:
+        """Until the socket has something, or somebody calls; waiting first and reading then is what a waiter needs:
+        it has just asked for something that cannot be there yet."""
+        left = None if deadline is None else max(deadline - monotonic(), 0.0) * 1000
+        ready = self._poll.poll(left)
+        if not ready:
+            raise TimeoutError(f"nothing from {self.peer} in time")
+        if len(ready) > 1 or ready[0][0] != self._descriptor:
+            self._wakeup.clear()
+        if self._interrupted and not self._closed:
+            self._interrupted = False
+            raise TimeoutError("interrupted")
+
+    def _read(self) -> bytes | None:
+        try:
+            size = self._socket.recv_into(self._view, _READ_SIZE, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            self._ended = True
+            if self._closed:
+                return b""
+            raise ConnectionLostError(f"the connection to {self.peer} failed: {_reason(error)}") from error
+        if not size:
+            self._ended = True
+            return b""
+        data = bytes(self._view[:size])
+        return data if self._tls is None else self._decrypt(self._tls, data)
+
+    def _decrypt(self, tls: TlsCodec, data: bytes) -> bytes | None:
+        try:
+            return tls.receive(data) or None
+        except TlsFailure as failure:
+            self._ended = True
+            raise ConnectionLostError(f"the connection to {self.peer} failed: TLS: {failure}") from failure
+
+    # TLS.
+
+    def start_tls(self, context: ssl.SSLContext, server_hostname: str, deadline: float | None = None) -> None:
+        """Do the handshake; nothing else may use the transport meanwhile."""
+        try:
+            tls = TlsCodec(context, server_hostname=server_hostname)
+            tls.start()
+            while not tls.established:
+                self._write(tls.take())
+                data = self._recv(deadline)
+                if not data:
+                    raise TlsFailure("the peer ended the connection during the handshake")
+                self._early = tls.receive(data)
+            self._write(tls.take())
+        except (TlsFailure, ValueError) as failure:
+            raise ConnectionLostError(f"cannot connect to {self.peer}: TLS: {failure}") from failure
+        self._tls = tls
+
+    # The end.
+
+    def interrupt(self) -> None:
+        self._interrupted = True
+        self._wakeup.set()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        if self._tls is not None and not self._writing:
+            self._say_close(self._tls)
+        self._closed = True
+        # In a child made by fork the connection is still the parent's: the child lets go of its copies, no more.
+        if os.getpid() == self._pid:
+            try:
+                self._socket.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # the peer was faster
+            self._wakeup.set()
+        self._release()
+
+    def _say_close(self, tls: TlsCodec) -> None:
+        try:
+            tls.close()
+            self._socket.send(tls.take(), socket.MSG_DONTWAIT)
+        except OSError:
+            pass  # a courtesy
+
+    def _release(self) -> None:
+        """The last one out closes the descriptors."""
+        if not self._reading and not self._writing:
+            self._socket.close()
+            self._wakeup.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "ended" if self._ended else "open"
+        return f"<SocketTransport to {self.peer}, {state}{', TLS' if self._tls else ''}>"
