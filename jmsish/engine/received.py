@@ -1,0 +1,220 @@
+"""A message that came in: its sections, each decoded when somebody asks for it."""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+from typing import Any
+
+from jmsish.engine.decoding import DecodeError, decode
+from jmsish.engine.sections import (
+    AMQP_SEQUENCE,
+    AMQP_VALUE,
+    APPLICATION_PROPERTIES,
+    DATA,
+    DELIVERY_ANNOTATIONS,
+    FOOTER,
+    NO_HEADER,
+    PROPERTIES,
+    PROPERTY_COUNT,
+    Header,
+    bare_offset,
+    message_annotations_at,
+    property_at,
+    section_at,
+    skip,
+    split_header,
+)
+
+_UINT = Struct(">I").unpack_from
+
+
+class Prefix:
+    """What stands before the bare message; the messages of one producer mostly have the same, octet for octet."""
+
+    __slots__ = ("annotations", "has_header", "header", "meaning")
+
+    def __init__(self, header: Header | None, annotations: dict[str, Any]) -> None:
+        self.has_header = header is not None
+        self.header = NO_HEADER if header is None else header
+        self.annotations = annotations
+        """The message annotations. Shared between messages: to be read only."""
+        self.meaning: Any = None
+        """What the reader of these annotations made of them, kept for the next message that has the same."""
+
+
+_PREFIXES: dict[bytes, Prefix] = {}
+_PREFIXES_LIMIT = 512
+_PREFIX_SIZE_LIMIT = 512
+
+
+def _decode_prefix(octets: bytes) -> Prefix:
+    header, rest = split_header(octets)
+    prefix = Prefix(header, message_annotations_at(octets, rest)[0])
+    if len(octets) <= _PREFIX_SIZE_LIMIT:
+        if len(_PREFIXES) >= _PREFIXES_LIMIT:
+            _PREFIXES.clear()
+        _PREFIXES[octets] = prefix
+    return prefix
+
+
+class ReceivedMessage:
+    """The octets of a message and lazy views of its sections; octets that are no message raise ``DecodeError``.
+
+    Values are decoded afresh at each call, so a caller may keep and change what it gets.
+    """
+
+    __slots__ = ("_body_at", "bare", "payload", "prefix")
+
+    def __init__(self, payload: bytes) -> None:
+        self.payload = payload
+        bare = self.bare = bare_offset(payload)
+        octets = payload[:bare]
+        self.prefix = _PREFIXES.get(octets) or _decode_prefix(octets)
+        self._body_at = -1
+
+    def header(self) -> Header:
+        """The header, with the defaults of the standard for what is not in it."""
+        return self.prefix.header
+
+    def delivery_annotations(self) -> dict[Any, Any]:
+        """The delivery annotations, empty if there are none."""
+        pos = 0
+        while pos < self.bare:
+            code, value = section_at(self.payload, pos)
+            if code == DELIVERY_ANNOTATIONS:
+                found: dict[Any, Any] = decode(self.payload, value)[0]
+                return found
+            pos = skip(self.payload, value)
+        return {}
+
+    def message_annotations(self) -> dict[str, Any]:
+        """The message annotations, empty if there are none."""
+        _, rest = split_header(self.payload[: self.bare])
+        return message_annotations_at(self.payload[: self.bare], rest)[0]
+
+    def property(self, index: int) -> Any:
+        """One field of the properties section, by position; ``None`` if absent."""
+        return property_at(self.payload, self.bare, index)
+
+    def properties(self) -> list[Any]:
+        """The thirteen fields of the properties section, ``None`` for each that is absent."""
+        if self.bare >= len(self.payload):
+            return [None] * PROPERTY_COUNT
+        code, value = section_at(self.payload, self.bare)
+        fields = decode(self.payload, value)[0] if code == PROPERTIES else []
+        if not isinstance(fields, list) or len(fields) > PROPERTY_COUNT:
+            raise DecodeError("properties that are no list of thirteen fields", self.bare)
+        return fields + [None] * (PROPERTY_COUNT - len(fields))
+
+    def application_properties(self) -> dict[str, Any]:
+        """The application properties, empty if there are none."""
+        octets = self.application_property_octets()
+        if not octets:
+            return {}
+        properties, _ = decode(octets, section_at(octets, 0)[1])
+        if not isinstance(properties, dict) or not all(isinstance(name, str) for name in properties):
+            raise DecodeError("application properties that are no map of names", self.bare)
+        return properties
+
+    def application_property_octets(self) -> bytes:
+        """The application properties as they came, section and all; empty if there are none."""
+        payload, pos, end = self.payload, self.bare, self.body_offset()
+        while pos < end:
+            code, value = section_at(payload, pos)
+            behind = skip(payload, value)
+            if code == APPLICATION_PROPERTIES:
+                return payload[pos:behind]
+            pos = behind
+        return b""
+
+    def body_offset(self) -> int:
+        """Where the body begins: behind properties and application properties."""
+        if self._body_at >= 0:
+            return self._body_at
+        payload, pos = self.payload, self.bare
+        size = len(payload)
+        try:
+            while pos < size:
+                # The loop of every message that is read: the usual forms are recognised without a call.
+                if payload[pos] == 0 and payload[pos + 1] == 0x53:
+                    code, value = payload[pos + 2], pos + 3
+                else:
+                    code, value = section_at(payload, pos)
+                if code > APPLICATION_PROPERTIES:
+                    break
+                form = payload[value]
+                pos = value + 2 + payload[value + 1] if form == 0xC0 or form == 0xC1 else skip(payload, value)
+        except (IndexError, struct_error):
+            pos = size + 1
+        if pos > size:
+            raise DecodeError("the octets end inside a section", size)
+        self._body_at = pos
+        return pos
+
+    def body_section(self) -> int:
+        """Which section the body is (``DATA``, ``AMQP_SEQUENCE``, ``AMQP_VALUE``); 0 if there is no body."""
+        pos = self.body_offset()
+        if pos == len(self.payload):
+            return 0
+        code = section_at(self.payload, pos)[0]
+        return 0 if code == FOOTER else code
+
+    def body_octets(self) -> bytes:
+        """The sections of the body as they came, without the footer."""
+        payload, start = self.payload, self.body_offset()
+        pos, size = start, len(self.payload)
+        try:
+            while pos < size:
+                code, value = section_at(payload, pos)
+                if code == FOOTER:
+                    break
+                pos = skip(payload, value)
+        except (IndexError, struct_error):
+            pos = size + 1
+        if pos > size:
+            raise DecodeError("the octets end inside a section", size)
+        return payload[start:pos]
+
+    def body(self) -> tuple[int, Any]:
+        """The section that the body is, and its value; several data sections, or sequences, come as one."""
+        payload, pos = self.payload, self.body_offset()
+        # A short text that ends the message, which most are.
+        if payload[pos : pos + 4] == b"\x00Sw\xa1" and pos + 5 + payload[pos + 4] == len(payload):
+            try:
+                return AMQP_VALUE, str(payload[pos + 5 :], "utf-8")
+            except UnicodeDecodeError as fault:
+                raise DecodeError("text that is not utf-8", pos + 5 + fault.start) from None
+        section = self.body_section()
+        if section == 0:
+            return 0, None
+        values = self._body_values(section, pos)
+        if section == AMQP_VALUE:
+            if len(values) != 1:
+                raise DecodeError("a body of several values", pos)
+            return section, values[0]
+        kind: type = bytes if section == DATA else list
+        if not all(isinstance(value, kind) for value in values):
+            raise DecodeError("a body section that does not hold what it says", pos)
+        if section == DATA:
+            return section, b"".join(values)
+        return section, values[0] if len(values) == 1 else [item for value in values for item in value]
+
+    def _body_values(self, section: int, pos: int) -> list[Any]:
+        payload, size = self.payload, len(self.payload)
+        values = []
+        while pos < size:
+            try:
+                code, value = section_at(payload, pos)
+            except IndexError:
+                raise DecodeError("the octets end inside a section", size) from None
+            if code == FOOTER:
+                break
+            if code != section:
+                raise DecodeError(f"section {code:#x} inside a body of sections {section:#x}", pos)
+            item, pos = decode(payload, value)
+            values.append(item)
+        return values
+
+
+__all__ = ["AMQP_SEQUENCE", "AMQP_VALUE", "DATA", "Prefix", "ReceivedMessage"]

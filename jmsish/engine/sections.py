@@ -1,0 +1,354 @@
+"""The sections of a message: where they are, and the header, the one section that a broker writes anew.
+
+Part 3, 3.2: "The bare message is immutable within the AMQP network. That is none of the sections can be changed by
+any node acting as an AMQP intermediary." So nothing here decodes and encodes a bare message: its octets are passed on.
+
+The functions a broker calls for each message look at the few octets they need. They recognise the shortest form of a
+descriptor, which everybody writes, by its octets; any other form takes the longer way through :func:`section_at`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import Struct
+from struct import error as struct_error
+from typing import Any, NamedTuple
+
+from jmsish.engine.decoding import DecodeError, decode
+from jmsish.engine.encoding import (
+    FALSE,
+    NULL,
+    TRUE,
+    encode,
+    encode_described,
+    encode_list,
+    encode_map,
+    encode_symbol,
+    encode_ubyte,
+    encode_uint,
+)
+
+HEADER = 0x70
+DELIVERY_ANNOTATIONS = 0x71
+MESSAGE_ANNOTATIONS = 0x72
+PROPERTIES = 0x73
+APPLICATION_PROPERTIES = 0x74
+DATA = 0x75
+AMQP_SEQUENCE = 0x76
+AMQP_VALUE = 0x77
+FOOTER = 0x78
+
+_SYMBOLIC = {
+    "amqp:header:list": HEADER,
+    "amqp:delivery-annotations:map": DELIVERY_ANNOTATIONS,
+    "amqp:message-annotations:map": MESSAGE_ANNOTATIONS,
+    "amqp:properties:list": PROPERTIES,
+    "amqp:application-properties:map": APPLICATION_PROPERTIES,
+    "amqp:data:binary": DATA,
+    "amqp:amqp-sequence:list": AMQP_SEQUENCE,
+    "amqp:amqp-value:*": AMQP_VALUE,
+    "amqp:footer:map": FOOTER,
+}
+
+# Fields of the properties section, by position.
+MESSAGE_ID = 0
+USER_ID = 1
+TO = 2
+SUBJECT = 3
+REPLY_TO = 4
+CORRELATION_ID = 5
+CONTENT_TYPE = 6
+CONTENT_ENCODING = 7
+ABSOLUTE_EXPIRY_TIME = 8
+CREATION_TIME = 9
+GROUP_ID = 10
+GROUP_SEQUENCE = 11
+REPLY_TO_GROUP_ID = 12
+PROPERTY_COUNT = 13
+
+_UINT = Struct(">I").unpack_from
+
+# By format code, how many octets follow it; or that a size of one octet, or of four, says so.
+_SIZE8, _SIZE32, _DESCRIBED, _UNKNOWN = 0xFC, 0xFD, 0xFE, 0xFF
+_WIDTHS = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
+_WIDTHS |= {0xA: _SIZE8, 0xB: _SIZE32, 0xC: _SIZE8, 0xD: _SIZE32, 0xE: _SIZE8, 0xF: _SIZE32}
+WIDTH = bytes(_WIDTHS.get(code >> 4, _UNKNOWN if code else _DESCRIBED) for code in range(256))
+
+
+def skip(buf: bytes, pos: int) -> int:
+    """The offset behind the value at ``pos``, which is not decoded."""
+    width = WIDTH[buf[pos]]
+    if width <= 16:
+        return pos + 1 + width
+    if width == _SIZE8:
+        return pos + 2 + buf[pos + 1]
+    if width == _SIZE32:
+        size: int = _UINT(buf, pos + 1)[0]
+        return pos + 5 + size
+    if width == _DESCRIBED:
+        return _skip_described(buf, pos)
+    raise DecodeError(f"{buf[pos]:#04x} is no format code", pos)
+
+
+def _skip_described(buf: bytes, pos: int) -> int:
+    """A loop, not a recursion: descriptors may themselves be described, as deep as the octets go."""
+    awaited = 1
+    while awaited:
+        if buf[pos] == 0:
+            pos += 1
+            awaited += 1
+        else:
+            pos = skip(buf, pos)
+            awaited -= 1
+    return pos
+
+
+def section_at(buf: bytes, pos: int) -> tuple[int, int]:
+    """Which section begins at ``pos``, and the offset of its value."""
+    if buf[pos] != 0:
+        raise DecodeError(f"a section of a message begins with a descriptor, not with {buf[pos]:#04x}", pos)
+    if buf[pos + 1] == 0x53:
+        code, value = buf[pos + 2], pos + 3
+    else:
+        descriptor, value = decode(buf, pos + 1)
+        code = _SYMBOLIC.get(descriptor, 0) if isinstance(descriptor, str) else descriptor
+    if not isinstance(code, int) or not HEADER <= code <= FOOTER:
+        raise DecodeError("a descriptor that is of no section of a message", pos)
+    return code, value
+
+
+def check_sections(payload: bytes) -> None:
+    """Raise ``DecodeError`` if the octets are not sections in the order of Part 3, 3.2, with a body of one kind.
+
+    What is inside the sections is not looked at.
+    """
+    pos, last, size = 0, 0, len(payload)
+    try:
+        while pos < size:
+            code, value = section_at(payload, pos)
+            repeats = code == last and code in (DATA, AMQP_SEQUENCE)
+            # Data, sequences and a value exclude each other, though their numbers follow one another.
+            if not repeats and (code <= last or (DATA <= last <= AMQP_VALUE and code <= AMQP_VALUE)):
+                raise DecodeError(f"section {code:#x} after section {last:#x}", pos)
+            pos, last = skip(payload, value), code
+    except (IndexError, struct_error):
+        pos = size + 1
+    if pos != size:
+        raise DecodeError("the octets end inside a section", size)
+
+
+class Header(NamedTuple):
+    """The header section, with the defaults of the standard for what it leaves out."""
+
+    durable: bool = False
+    priority: int = 4
+    ttl: int | None = None
+    first_acquirer: bool = False
+    delivery_count: int = 0
+
+
+NO_HEADER = Header()
+
+# Headers are few and come again and again, so they are kept by their octets; emptied when it has grown too large.
+_HEADERS: dict[bytes, Header] = {}
+_HEADERS_LIMIT = 1024
+_HEADER_TYPES: tuple[tuple[type, ...], ...] = ((bool,), (int,), (int,), (bool,), (int,))
+
+
+def _decode_header(octets: bytes) -> Header:
+    fields, end = decode(octets, section_at(octets, 0)[1])
+    if not isinstance(fields, list) or len(fields) > 5 or end != len(octets):
+        raise DecodeError("a header that is no list of five fields", 0)
+    values: list[Any] = list(NO_HEADER)
+    for index, (value, types) in enumerate(zip(fields, _HEADER_TYPES, strict=False)):
+        if value is None:
+            continue
+        if not isinstance(value, types) or (isinstance(value, bool) and types != (bool,)):
+            raise DecodeError(f"a header whose {Header._fields[index]} is {value!r}", 0)
+        # A flag or a number of its own class would travel on as that class: plain ones are kept.
+        values[index] = value if isinstance(value, bool) else int(value)
+    header = Header(*values)
+    if len(_HEADERS) >= _HEADERS_LIMIT:
+        _HEADERS.clear()
+    _HEADERS[octets] = header
+    return header
+
+
+def split_header(payload: bytes) -> tuple[Header | None, int]:
+    """The header, or ``None`` if there is none, and the offset of what goes on unchanged.
+
+    That is what follows the header and the delivery annotations: these "convey information from the sending peer to
+    the receiving peer" (Part 3, 3.2.2) and so end here.
+    """
+    try:
+        if payload[:3] == b"\x00Sp":
+            code = payload[3]
+            end = 5 + payload[4] if code == 0xC0 else 4 if code == 0x45 else skip(payload, 3)
+            octets = payload[:end]
+            header: Header | None = _HEADERS.get(octets) or _decode_header(octets)
+        else:
+            header, end = _split_long_header(payload)
+        if payload[end : end + 2] == b"\x00S" and payload[end + 2] != DELIVERY_ANNOTATIONS:
+            return header, end
+        return header, _behind_delivery_annotations(payload, end)
+    except (IndexError, struct_error):
+        raise DecodeError("the octets end inside a section", len(payload)) from None
+
+
+def _split_long_header(payload: bytes) -> tuple[Header | None, int]:
+    if not payload:
+        return None, 0
+    code, value = section_at(payload, 0)
+    if code != HEADER:
+        return None, 0
+    end = skip(payload, value)
+    return _decode_header(payload[:end]), end
+
+
+def _behind_delivery_annotations(payload: bytes, pos: int) -> int:
+    if pos == len(payload):
+        return pos
+    code, value = section_at(payload, pos)
+    if code == DELIVERY_ANNOTATIONS:
+        pos = skip(payload, value)
+    if pos > len(payload):
+        raise IndexError
+    return pos
+
+
+@lru_cache(maxsize=1024)
+def encode_header(header: Header) -> bytes:
+    """The octets of a header section; fields at the end that hold their defaults are left out."""
+    durable, priority, ttl, first_acquirer, delivery_count = header
+    fields = [
+        TRUE if durable else FALSE,
+        NULL if priority == 4 else encode_ubyte(priority),
+        NULL if ttl is None else encode_uint(ttl),
+        TRUE if first_acquirer else NULL,
+        encode_uint(delivery_count) if delivery_count else NULL,
+    ]
+    while len(fields) > 1 and fields[-1] == NULL:
+        fields.pop()
+    return encode_described(HEADER, encode_list(fields))
+
+
+def with_header(payload: bytes, header: Header | None, rest_offset: int, delivery_count: int = 0) -> bytes:
+    """The message with a header written anew in front of its octets from ``rest_offset`` on.
+
+    ``header`` and ``rest_offset`` are what :func:`split_header` gave. A message that came without a header leaves
+    without one the first time: there is nothing to say in it until it has a delivery count.
+    """
+    if header is None:
+        if not delivery_count:
+            return payload[rest_offset:] if rest_offset else payload
+        header = NO_HEADER
+    if delivery_count != header[4]:
+        header = header._replace(delivery_count=delivery_count)
+    return encode_header(header) + payload[rest_offset:]
+
+
+def with_annotations(payload: bytes, rest_offset: int, annotations: dict[str, Any]) -> bytes:
+    """The octets from ``rest_offset`` on, with these message annotations added or replaced.
+
+    The bare message behind them stays as it is.
+    """
+    kept, bare = message_annotations_at(payload, rest_offset)
+    merged = {encode_symbol(key): encode(value) for key, value in {**kept, **annotations}.items()}
+    parts = [part for pair in merged.items() for part in pair]
+    return encode_described(MESSAGE_ANNOTATIONS, encode_map(parts)) + payload[bare:]
+
+
+def message_annotations_at(payload: bytes, pos: int) -> tuple[dict[str, Any], int]:
+    """The message annotations that begin at ``pos``, if any do, and the offset of the bare message.
+
+    Part 3, 3.2.10: keys are symbols or ulongs, "all ulong keys, and all symbolic keys except those beginning with
+    'x-' are reserved"; a reserved number is not understood by anybody and is left out.
+    """
+    if pos >= len(payload):
+        return {}, pos
+    code, value = section_at(payload, pos)
+    if code != MESSAGE_ANNOTATIONS:
+        return {}, pos
+    annotations, end = decode(payload, value)
+    if not isinstance(annotations, dict):
+        raise DecodeError("message annotations that are no map", value)
+    return {str(key): item for key, item in annotations.items() if isinstance(key, str)}, end
+
+
+def bare_offset(payload: bytes) -> int:
+    """Where the bare message begins: behind header and annotations."""
+    pos, size = 0, len(payload)
+    try:
+        while pos < size:
+            # Run for every message that comes in: the usual forms are recognised without a call.
+            if payload[pos] == 0 and payload[pos + 1] == 0x53:
+                code, value = payload[pos + 2], pos + 3
+            else:
+                code, value = section_at(payload, pos)
+            if code > MESSAGE_ANNOTATIONS:
+                break
+            form = payload[value]
+            pos = value + 2 + payload[value + 1] if form == 0xC0 or form == 0xC1 else skip(payload, value)
+    except (IndexError, struct_error):
+        pos = size + 1
+    if pos > size:
+        raise DecodeError("the octets end inside a section", size)
+    return pos
+
+
+def property_at(payload: bytes, bare: int, index: int) -> Any:
+    """One field of the properties section of a bare message that begins at ``bare``; ``None`` if absent."""
+    size = len(payload)
+    try:
+        if payload[bare : bare + 3] == b"\x00Ss":
+            pos = bare + 3
+        elif bare >= size:
+            return None
+        else:
+            code, pos = section_at(payload, bare)
+            if code != PROPERTIES:
+                return None
+        code = payload[pos]
+        if code == 0xC0:
+            count, pos = payload[pos + 2], pos + 3
+        elif code == 0xD0:
+            count, pos = _UINT(payload, pos + 5)[0], pos + 9
+        elif code == 0x45:
+            return None
+        else:
+            raise DecodeError("properties that are no list", pos)
+        if index >= count:
+            return None
+        while index:
+            width = WIDTH[payload[pos]]
+            if width <= 16:
+                pos += 1 + width
+            elif width == _SIZE8:
+                pos += 2 + payload[pos + 1]
+            else:
+                pos = skip(payload, pos)
+            index -= 1
+        if payload[pos] == 0x40:
+            return None
+        return decode(payload, pos)[0]
+    except (IndexError, struct_error):
+        raise DecodeError("the octets end inside the properties", size) from None
+
+
+def peek_properties(payload: bytes, *indices: int, bare: int | None = None) -> tuple[Any, ...]:
+    """These fields of the properties section (``TO``, ``SUBJECT``, ``ABSOLUTE_EXPIRY_TIME`` …), and only these."""
+    if bare is None:
+        bare = bare_offset(payload)
+    return tuple([property_at(payload, bare, index) for index in indices])
+
+
+def delivery_count_of(payload: bytes) -> int:
+    """How often the message was delivered before, by its header."""
+    header = split_header(payload)[0]
+    return 0 if header is None else header[4]
+
+
+def is_expired(payload: bytes, now: int) -> bool:
+    """Whether the absolute expiry time of a message has passed at ``now``, milliseconds since the epoch."""
+    expiry = property_at(payload, bare_offset(payload), ABSOLUTE_EXPIRY_TIME)
+    return bool(expiry) and expiry <= now
