@@ -27,6 +27,7 @@ from jmsish.engine.encoding import (
     encode_ubyte,
     encode_uint,
 )
+from jmsish.types import UByte, UInt
 
 HEADER = 0x70
 DELIVERY_ANNOTATIONS = 0x71
@@ -152,7 +153,7 @@ NO_HEADER = Header()
 # Headers are few and come again and again, so they are kept by their octets; emptied when it has grown too large.
 _HEADERS: dict[bytes, Header] = {}
 _HEADERS_LIMIT = 1024
-_HEADER_TYPES: tuple[tuple[type, ...], ...] = ((bool,), (int,), (int,), (bool,), (int,))
+_HEADER_TYPES: tuple[type, ...] = (bool, UByte, UInt, bool, UInt)
 
 
 def _decode_header(octets: bytes) -> Header:
@@ -160,13 +161,12 @@ def _decode_header(octets: bytes) -> Header:
     if not isinstance(fields, list) or len(fields) > 5 or end != len(octets):
         raise DecodeError("a header that is no list of five fields", 0)
     values: list[Any] = list(NO_HEADER)
-    for index, (value, types) in enumerate(zip(fields, _HEADER_TYPES, strict=False)):
+    for index, (value, kind) in enumerate(zip(fields, _HEADER_TYPES, strict=False)):
         if value is None:
             continue
-        if not isinstance(value, types) or (isinstance(value, bool) and types != (bool,)):
+        if type(value) is not kind:
             raise DecodeError(f"a header whose {Header._fields[index]} is {value!r}", 0)
-        # A flag or a number of its own class would travel on as that class: plain ones are kept.
-        values[index] = value if isinstance(value, bool) else int(value)
+        values[index] = value if kind is bool else int(value)
     header = Header(*values)
     if len(_HEADERS) >= _HEADERS_LIMIT:
         _HEADERS.clear()
@@ -216,7 +216,6 @@ def _behind_delivery_annotations(payload: bytes, pos: int) -> int:
     return pos
 
 
-@lru_cache(maxsize=1024)
 def encode_header(header: Header) -> bytes:
     """The octets of a header section; fields at the end that hold their defaults are left out."""
     durable, priority, ttl, first_acquirer, delivery_count = header
@@ -242,9 +241,12 @@ def with_header(payload: bytes, header: Header | None, rest_offset: int, deliver
         if not delivery_count:
             return payload[rest_offset:] if rest_offset else payload
         header = NO_HEADER
-    if delivery_count != header[4]:
-        header = header._replace(delivery_count=delivery_count)
-    return encode_header(header) + payload[rest_offset:]
+    return _header_with_count(header, delivery_count) + payload[rest_offset:]
+
+
+@lru_cache(maxsize=1024)
+def _header_with_count(header: Header, delivery_count: int) -> bytes:
+    return encode_header(header._replace(delivery_count=delivery_count))
 
 
 def with_annotations(payload: bytes, rest_offset: int, annotations: dict[str, Any]) -> bytes:
