@@ -1,0 +1,43 @@
+"""What the documentation says to type works when it is typed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.house.source import ROOT
+
+
+def blocks(page: Path, language: str = "python") -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def run(page: Path, sources: list[str]) -> None:
+    namespace: dict[str, object] = {"__name__": page.stem}
+    for number, source in enumerate(sources, 1):
+        exec(compile(source, f"{page.name} block {number}", "exec"), namespace)  # noqa: S102
+
+
+def test_the_first_thing_a_reader_sees_runs() -> None:
+    run(ROOT / "README.md", blocks(ROOT / "README.md")[:1])
+
+
+def test_getting_started_runs_from_top_to_bottom() -> None:
+    page = ROOT / "docs/getting-started.md"
+    run(page, blocks(page))
+
+
+@pytest.mark.parametrize("command", ["run", "test"])
+def test_readme_has_its_two_command_lines(command: str) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(rf"<!-- command: {command} -->\n```bash\n(.*?)```", text, re.DOTALL)
+    assert block.count("\n") == 1, "one command line"
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")) + [ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+    assert missing == []
