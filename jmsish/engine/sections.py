@@ -9,6 +9,7 @@ descriptor, which everybody writes, by its octets; any other form takes the long
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
@@ -153,7 +154,13 @@ NO_HEADER = Header()
 # Headers are few and come again and again, so they are kept by their octets; emptied when it has grown too large.
 _HEADERS: dict[bytes, Header] = {}
 _HEADERS_LIMIT = 1024
-_HEADER_TYPES: tuple[type, ...] = (bool, UByte, UInt, bool, UInt)
+_HEADER_TYPES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (bool, bool),
+    (UByte, int),
+    (UInt, int),
+    (bool, bool),
+    (UInt, int),
+)
 
 
 def _decode_header(octets: bytes) -> Header:
@@ -161,12 +168,12 @@ def _decode_header(octets: bytes) -> Header:
     if not isinstance(fields, list) or len(fields) > 5 or end != len(octets):
         raise DecodeError("a header that is no list of five fields", 0)
     values: list[Any] = list(NO_HEADER)
-    for index, (value, kind) in enumerate(zip(fields, _HEADER_TYPES, strict=False)):
+    for index, (value, (kind, plain)) in enumerate(zip(fields, _HEADER_TYPES, strict=False)):
         if value is None:
             continue
         if type(value) is not kind:
             raise DecodeError(f"a header whose {Header._fields[index]} is {value!r}", 0)
-        values[index] = value if kind is bool else int(value)
+        values[index] = plain(value)
     header = Header(*values)
     if len(_HEADERS) >= _HEADERS_LIMIT:
         _HEADERS.clear()
