@@ -1,0 +1,1 @@
+"""The redelivery scenarios, each written once and run for {blocking, asyncio} x {memory, TCP}."""

@@ -1,0 +1,214 @@
+"""Bad input at the door: wrong URLs, wrong options, wrong hosts, wrong credentials, wrong protocols."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jmsish
+
+from .face import Face
+from .steps import expect, outcome, send
+
+PEM = Path(__file__).parent / "data" / "localhost.pem"
+
+
+async def refused(face: Face, url: str, **options: Any) -> jmsish.JMSError:
+    result = await outcome(face.connect(url, **options))
+    assert isinstance(result, jmsish.JMSError), f"{url} was accepted"
+    return result
+
+
+@pytest.mark.parametrize(
+    ("url", "near"),
+    [
+        ("amqpp://127.0.0.1", "amqp"),
+        ("ampq://127.0.0.1", "amqp"),
+        ("amqp://127.0.0.1?jms.prefech=10", "prefetch"),
+        ("amqp://127.0.0.1?jms.cancel_on_comit=never", "cancel_on_commit"),
+    ],
+)
+async def test_unknown_scheme_or_option_with_the_near_miss(face: Face, url: str, near: str) -> None:
+    """An unknown scheme or option of a URL is a ValueError that says what was probably meant."""
+    with pytest.raises(ValueError, match=near):
+        await face.connect(url)
+
+
+async def test_unknown_keyword_option_with_the_near_miss(face: Face) -> None:
+    """The same for keywords, which mean the same as the options of a URL."""
+    with pytest.raises(ValueError, match="prefetch"):
+        await face.connect(prefech=10)
+    with pytest.raises(ValueError, match="cancel_on_commit"):
+        await face.connect(cancel_on_commit="sometimes")
+
+
+async def test_unreachable_host_names_host_and_port(face: Face) -> None:
+    """A port where nobody listens: an error that names host and port, quickly."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    error = await refused(face, f"amqp://127.0.0.1:{port}")
+    assert "127.0.0.1" in str(error) and str(port) in str(error)
+
+
+async def test_unknown_host_is_named(face: Face) -> None:
+    """A name that does not resolve is named in the error."""
+    error = await refused(face, "amqp://no-such-host.invalid:5672")
+    assert "no-such-host.invalid" in str(error)
+
+
+async def test_unknown_embedded_broker_names_those_there_are(face: Face) -> None:
+    """`vm://` with a name that no broker of this process has: the error names it, and those that run."""
+    error = await refused(face, "vm://nobody")
+    assert "nobody" in str(error) and face.broker.url.removeprefix("vm://") in str(error)
+
+
+USERS = {"users": {"alice": {"password": "secret"}}}
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"username": "alice", "password": "wrong"}, {"username": "eve", "password": "secret"}]
+)
+async def test_refused_credentials(face: Face, given: dict[str, str]) -> None:
+    """With users configured, TCP without or with wrong credentials is JMSSecurityError; in memory nobody is asked."""
+    face.broker_with(config=USERS)
+    if face.wire == "vm":
+        await send(await face.connect(**given), "orders", "m1")
+    else:
+        assert isinstance(await refused(face, face.url, **given), jmsish.JMSSecurityError)
+    right = await face.connect(username="alice", password="secret")
+    await send(right, "orders", "m2")
+
+
+def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(PEM)
+    return server, ssl.create_default_context(cafile=str(PEM))
+
+
+@pytest.fixture
+def tcp_only(face: Face) -> None:
+    """For what only a socket can do wrong: the two faces over TCP say it all."""
+    if face.wire != "tcp":
+        pytest.skip("a matter of sockets: the two TCP variants run it")
+
+
+@pytest.mark.usefixtures("tcp_only")
+async def test_tls(face: Face) -> None:
+    """TLS with a certificate that the client verifies; the same work as without."""
+    server, client = contexts()
+    listener = face.broker.listen(ssl_context=server)
+    assert listener.url.startswith("amqps://")
+    connection = await face.connect(f"amqps://localhost:{listener.port}", ssl_context=client)
+    await send(connection, "orders", "m1")
+    session = await connection.create_session()
+    await expect(await session.create_consumer(session.create_queue("orders")), "m1 none")
+
+
+@pytest.mark.usefixtures("tcp_only")
+async def test_tls_verifies_by_default(face: Face) -> None:
+    """Without the authority's certificate the broker is not believed; the error says so."""
+    server, _ = contexts()
+    listener = face.broker.listen(ssl_context=server)
+    error = await refused(face, f"amqps://localhost:{listener.port}")
+    assert "certificate" in str(error).lower()
+
+
+@pytest.mark.usefixtures("tcp_only")
+async def test_tls_on_a_plain_port_and_the_reverse(face: Face) -> None:
+    """TLS on a plain port, and plain on a TLS port: errors that name TLS; the broker serves others on."""
+    server, client = contexts()
+    secure = face.broker.listen(ssl_context=server)
+    error = await refused(face, face.url.replace("amqp://", "amqps://"), ssl_context=client, connect_timeout=5)
+    assert "TLS" in str(error)
+    error = await refused(face, f"amqp://127.0.0.1:{secure.port}", connect_timeout=5)
+    assert "TLS" in str(error)
+    await send(await face.connect(), "orders", "m1")
+
+
+@contextlib.contextmanager
+def answering(octets: bytes) -> Iterator[int]:
+    """A server that answers whatever comes with these octets, and closes."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(octets)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(4096):
+                    pass
+
+    server = threading.Thread(target=serve, daemon=True)
+    server.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.close()
+        server.join(5)
+
+
+@pytest.mark.usefixtures("tcp_only")
+@pytest.mark.parametrize(
+    ("octets", "name"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", "HTTP"),
+        (b"AMQP\x00\x00\x09\x01", "AMQP 0-9-1"),
+        (b"AMQP\x01\x01\x00\x0a", "AMQP 0-10"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "TLS"),
+    ],
+    ids=["http", "amqp-0-9-1", "amqp-0-10", "tls"],
+)
+async def test_a_wrong_protocol_is_named(face: Face, octets: bytes, name: str) -> None:
+    """Another protocol on the socket is an error that names it."""
+    with answering(octets) as port:
+        error = await refused(face, f"amqp://127.0.0.1:{port}", connect_timeout=5)
+    assert name in str(error)
+
+
+@pytest.mark.usefixtures("tcp_only")
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03" + bytes(32),
+        b"AMQP\x00\x00\x09\x01",
+        b"AMQP\x00\x01\x00\x00\xff\xff\xff\xff\x02\x00\x00\x00",
+        b"AMQP\x00\x01\x00\x00\x00\x00\x00\x04\x02\x00\x00\x00",
+        b"AMQP\x00\x01\x00\x00\x00\x00\x00\x10\x02\x00\x00\x00\x00\x53\x10\xc0\x7f\x03\xa1",
+        bytes(range(256)),
+    ],
+    ids=["http", "tls", "amqp-0-9-1", "huge-frame", "short-frame", "truncated-open", "noise"],
+)
+async def test_noise_at_the_broker_disturbs_nobody(face: Face, octets: bytes) -> None:
+    """Octets that are no AMQP 1.0: the broker closes that socket, serves the others on, and its queues are
+    unchanged."""
+    connection = await face.connect()
+    await send(connection, "orders", "m1")
+    with socket.create_connection((face.listener.host, face.listener.port), timeout=10) as noisy:
+        noisy.sendall(octets)
+        noisy.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(ConnectionError):
+            while noisy.recv(4096):
+                pass
+    await face.sight("orders").holds(1, acquired=0)
+    session = await connection.create_session()
+    await expect(await session.create_consumer(session.create_queue("orders")), "m1 none")
+    await send(await face.connect(), "orders", "m2")
+
+
+async def test_a_connection_that_is_refused_leaves_nothing_behind(face: Face) -> None:
+    """After refusals of all kinds the broker knows no connection but the living ones."""
+    with pytest.raises(ValueError):
+        await face.connect("amqpp://127.0.0.1")
+    await refused(face, "vm://nobody")
+    await face.connect()
+    assert len(list(face.broker.connections())) == 1
