@@ -1,0 +1,1 @@
+"""The command line: `jmsish demo | broker | send | receive | browse`, also as `python -m jmsish`."""

@@ -1,0 +1,91 @@
+"""`jmsish broker`: serve the bundled broker over TCP until told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jmsish
+from jmsish.cli.parsing import CommandError, add_command, port
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+EPILOG = """\
+examples:
+  jmsish broker                                  listens on 127.0.0.1:5672
+  jmsish broker --port 0                         on a free port, which is printed
+  jmsish broker --host 0.0.0.0 --config broker.toml
+
+Prints "listening on amqp://HOST:PORT" for each listener once it serves, and runs until SIGINT or SIGTERM.
+A configuration names users, queues and limits; all of it is optional:
+
+  [queues.orders]
+  max_delivery_attempts = 5          # then a message goes to
+  dead_letter = "orders.dead"
+  [users.alice]
+  password = "secret"
+  [[listeners]]
+  host = "127.0.0.1"
+  port = 5672
+"""
+DEFAULT_PORT = 5672
+
+
+def add_parser(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "broker",
+        run,
+        help="serve the bundled broker",
+        description="Serve the bundled broker over TCP.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("--host", metavar="HOST", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", metavar="PORT", type=port, help="port; 0 takes a free one (default: 5672)")
+    parser.add_argument("--config", metavar="FILE", help="configuration, TOML")
+    parser.add_argument("--name", metavar="NAME", help="name of the broker")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    config = read_config(arguments.config)
+    configured = bool(config.get("listeners"))
+    with stop_signals() as stopped, jmsish.EmbeddedBroker(arguments.name, config=config or None) as broker:
+        if not configured or arguments.host is not None or arguments.port is not None:
+            number = DEFAULT_PORT if arguments.port is None else arguments.port
+            broker.listen(arguments.host or "127.0.0.1", number)
+        for listener in broker.listeners:
+            print(f"listening on {listener.url}", flush=True)
+        while not stopped.wait(3600):
+            pass
+    return 0
+
+
+def read_config(path: str | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path}: {error}") from error
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set, for the time of the block."""
+    stopped = threading.Event()
+    names = (signal.SIGINT, signal.SIGTERM)
+    previous = {name: signal.signal(name, lambda *_: stopped.set()) for name in names}
+    try:
+        yield stopped
+    finally:
+        for name, action in previous.items():
+            signal.signal(name, action)

@@ -1,0 +1,148 @@
+"""Arguments: a parser whose errors are one line, the options that all commands share, and values with a type."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import ssl
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import jmsish
+
+Command = Callable[[argparse.Namespace], int]
+
+
+class UsageError(Exception):
+    """Wrong usage that argparse cannot see; ends with status 2."""
+
+
+class CommandError(Exception):
+    """A command could not do what it was asked; ends with status 1."""
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong in one line instead of printing the whole usage before it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("allow_abbrev", False)
+        super().__init__(*args, **options)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"jmsish: {message} (see {self.prog} --help)\n")
+
+
+def add_command(commands: Any, name: str, run: Command, **texts: str) -> OneLineParser:
+    """A command of the command line; `texts` are its help, description and epilog."""
+    parser: OneLineParser = commands.add_parser(name, **texts)
+    parser.set_defaults(run=run)
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show an error's traceback")
+    return parser
+
+
+def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
+    """Who we are and how the connection is made, alike for every command that connects."""
+    group = parser.add_argument_group("connection")
+    group.add_argument("--username", metavar="NAME", help="user name (default: $JMSISH_USERNAME, or as in the URL)")
+    group.add_argument("--password", metavar="WORD", help="password (default: $JMSISH_PASSWORD, or as in the URL)")
+    group.add_argument("--client-id", metavar="ID", help="client identifier of the connection")
+    group.add_argument("--ca", metavar="FILE", help="amqps: certificates to trust instead of the system's")
+    group.add_argument("--cert", metavar="FILE", help="amqps: our certificate, with its key unless --key is given")
+    group.add_argument("--key", metavar="FILE", help="amqps: the key of --cert")
+    group.add_argument("--insecure", action="store_true", help="amqps: do not verify the broker's certificate")
+    group.add_argument(
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="any connection option, as in a URL; again for more",
+    )
+
+
+def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `jmsish.connect` that the command line gives."""
+    options: dict[str, Any] = {}
+    for name in ("username", "password"):
+        value = getattr(arguments, name) or os.environ.get(f"JMSISH_{name.upper()}")
+        if value is not None:
+            options[name] = value
+    if arguments.client_id:
+        options["client_id"] = arguments.client_id
+    context = tls_context(arguments)
+    if context is not None:
+        options["ssl_context"] = context
+    return options
+
+
+def tls_context(arguments: argparse.Namespace) -> ssl.SSLContext | None:
+    """None when nothing was asked: then the product's own default applies."""
+    if not (arguments.ca or arguments.cert or arguments.insecure):
+        return None
+    context = ssl.create_default_context(cafile=arguments.ca)
+    if arguments.cert:
+        context.load_cert_chain(arguments.cert, arguments.key)
+    if arguments.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def url_with_options(url: str, options: Sequence[str]) -> str:
+    """The URL with `--option` values as URI options, where their text is read and checked already."""
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--option {option!r} is not NAME=VALUE")
+        prefix = "" if name.partition(".")[0] in ("jms", "amqp", "transport", "failover") else "jms."
+        url += f"{'&' if '?' in url else '?'}{prefix}{name}={value}"
+    return url
+
+
+def connect(arguments: argparse.Namespace) -> jmsish.Connection:
+    return jmsish.connect(url_with_options(arguments.url, arguments.option), **connection_options(arguments))
+
+
+def destination(name: str) -> jmsish.Destination:
+    """`queue://NAME`, `topic://NAME`, or a bare name, which is a queue."""
+    kind, mark, rest = name.partition("://")
+    if not mark:
+        kind, rest = "queue", name
+    if kind not in ("queue", "topic") or not rest:
+        raise UsageError(f"{name!r} is no destination: queue://NAME, topic://NAME, or NAME for a queue")
+    return jmsish.Queue(rest) if kind == "queue" else jmsish.Topic(rest)
+
+
+def positive(text: str) -> int:
+    number = whole(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 1 or more")
+    return number
+
+
+def whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 0 or more")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value
+
+
+def port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
+    return int(text)
+
+
+def note(text: str) -> None:
+    """One line on standard error."""
+    print("jmsish: " + " ".join(text.split()), file=sys.stderr, flush=True)
