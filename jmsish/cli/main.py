@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -49,6 +50,7 @@ def own_version() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and give its status."""
+    soften_output()
     arguments = build_parser().parse_args(argv)
     try:
         status: int = arguments.run(arguments)
@@ -60,6 +62,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
     except (JMSError, CommandError, UsageError, OSError, ValueError, TypeError) as error:
         return report(error, arguments)
+
+
+def soften_output() -> None:
+    """A terminal that knows no UTF-8 gets escapes for what it cannot show, not an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def quiet_exit() -> int:
