@@ -1,0 +1,353 @@
+"""What the blocking and the asyncio face share: everything that does not wait."""
+
+from __future__ import annotations
+
+import ssl
+import sys
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from importlib.metadata import PackageNotFoundError, version
+from time import time
+from typing import Any
+
+from jmsish.client.connection import DESIRED, ClientConnection
+from jmsish.client.consumer import ClientConsumer
+from jmsish.client.producer import ClientProducer
+from jmsish.client.session import ClientSession
+from jmsish.destination import Destination, Queue, Topic
+from jmsish.engine.engine import Engine
+from jmsish.engine.sasl import SaslClient
+from jmsish.errors import IllegalStateError, InvalidDestinationError, JMSError
+from jmsish.message import (
+    BytesMessage,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    StreamMessage,
+    TextMessage,
+    body_to_message,
+    encode_for_send,
+)
+from jmsish.modes import AcknowledgeMode, DeliveryMode
+from jmsish.options import ConnectionTarget
+
+Duration = float | timedelta
+"""Seconds, or a timedelta."""
+
+DEFAULT_PRIORITY = 4
+"""JMS 3.1, 3.4.10."""
+
+LONGEST_SECONDS = 2**62 / 1000
+"""Milliseconds since the epoch must fit AMQP's 64-bit timestamp."""
+
+try:
+    VERSION = version("jmsish")
+except PackageNotFoundError:  # a source tree that is not installed
+    VERSION = "0+unknown"
+
+
+def seconds_of(duration: Duration, what: str) -> float:
+    """A duration as seconds.  Raises `TypeError` or `ValueError` for what is none."""
+    if isinstance(duration, timedelta):
+        duration = duration.total_seconds()
+    if isinstance(duration, bool) or not isinstance(duration, (int, float)):
+        raise TypeError(f"{what} is a number of seconds or a timedelta, not {type(duration).__name__}")
+    if not 0 <= duration <= LONGEST_SECONDS:
+        raise ValueError(f"{what} must be 0 or more seconds, not {duration!r}")
+    return float(duration)
+
+
+def timeout_of(timeout: Duration | None) -> float | None:
+    return None if timeout is None else seconds_of(timeout, "timeout")
+
+
+def tls_context(target: ConnectionTarget, given: ssl.SSLContext | None) -> ssl.SSLContext | None:
+    """The TLS of a connection: verification and host names by default; none for a scheme without TLS."""
+    return (given or ssl.create_default_context()) if target.scheme == "amqps" else None
+
+
+def make_core(target: ConnectionTarget, client_id: str | None) -> ClientConnection:
+    """A client connection for one broker, not yet joined to any transport."""
+    options = target.options
+    trusted = target.scheme == "vm"
+    peer = f"vm://{target.name}" if trusted else f"{target.host}:{target.port}"
+    sasl = None
+    if not trusted or target.username is not None:
+        sasl = SaslClient(username=target.username, password=target.password, mechanisms=options.sasl_mechanisms)
+    engine = Engine(
+        server=False,
+        container_id=client_id or f"jmsish:{uuid.uuid4()}",
+        hostname=(options.vhost or None) if options.vhost is not None else target.host,
+        max_frame_size=options.max_frame_size,
+        idle_timeout=None if trusted else options.idle_timeout or None,
+        desired_capabilities=DESIRED,
+        properties={"product": "jmsish", "version": VERSION, "platform": f"Python {sys.version.split()[0]}"},
+        sasl=sasl,
+    )
+    clock: Callable[[], float] = options.clock or time
+    return ClientConnection(engine, options, clock, peer)
+
+
+class ConnectionMetaData:
+    """What this library is, and what the broker says of itself."""
+
+    jms_version = "3.1"
+    jms_major_version = 3
+    jms_minor_version = 1
+    jms_provider_name = "jmsish"
+    provider_version = VERSION
+    jmsx_property_names: tuple[str, ...] = ("JMSXDeliveryCount", "JMSXGroupID", "JMSXGroupSeq", "JMSXUserID")
+
+    def __init__(self, core: ClientConnection) -> None:
+        remote = core.engine.remote
+        self.remote_container_id: str | None = remote.container_id if remote else None
+        self.remote_properties: Mapping[str, Any] = dict(remote.properties or {}) if remote else {}
+        self.remote_capabilities: tuple[str, ...] = tuple(remote.offered_capabilities) if remote else ()
+
+
+class SessionFace:
+    """The members of a session that do not wait."""
+
+    _core: ClientSession
+
+    @property
+    def transacted(self) -> bool:
+        """Whether the session is transacted."""
+        return self._core.mode is AcknowledgeMode.TRANSACTED
+
+    @property
+    def acknowledge_mode(self) -> AcknowledgeMode:
+        """Who acknowledges what is received, and when."""
+        return self._core.mode
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session was closed, by the application or by a failure."""
+        return self._core.closed or self._core.failure is not None
+
+    def create_queue(self, name: str) -> Queue:
+        """The queue of this name.  It is a value: nothing is asked of, or made at, the broker."""
+        return Queue(name)
+
+    def create_topic(self, name: str) -> Topic:
+        """The topic of this name.  It is a value: nothing is asked of, or made at, the broker."""
+        return Topic(name)
+
+    def create_message(self) -> Message:
+        """A message without a body."""
+        return Message()
+
+    def create_text_message(self, text: str | None = None) -> TextMessage:
+        """A message whose body is a text."""
+        return TextMessage(text)
+
+    def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
+        """A message whose body is octets."""
+        return BytesMessage(data)
+
+    def create_map_message(self, mapping: Mapping[str, Any] | None = None) -> MapMessage:
+        """A message whose body maps names to values."""
+        return MapMessage(mapping)
+
+    def create_stream_message(self, items: Any = ()) -> StreamMessage:
+        """A message whose body is a sequence of values."""
+        return StreamMessage(items)
+
+    def create_object_message(self, value: Any = None) -> ObjectMessage:
+        """A message whose body is a value that AMQP has a type for, lists and maps included."""
+        return ObjectMessage(value)
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "open"
+        return f"<{type(self).__name__} {self._core.mode.name} {state}>"
+
+
+def check_destination(destination: Any) -> Destination:
+    if isinstance(destination, str):
+        raise TypeError(f"a destination is made by create_queue({destination!r}) or create_topic({destination!r})")
+    if not isinstance(destination, Destination):
+        raise InvalidDestinationError(f"{destination!r} is no destination")
+    return destination
+
+
+def check_mode(transacted: bool, acknowledge_mode: AcknowledgeMode) -> AcknowledgeMode:
+    """The mode of a new session; `transacted` goes before the mode, as in JMS."""
+    mode = AcknowledgeMode(acknowledge_mode)
+    return AcknowledgeMode.TRANSACTED if transacted else mode
+
+
+class ConsumerFace:
+    """The members of a consumer that do not wait."""
+
+    _core: ClientConsumer
+
+    @property
+    def destination(self) -> Destination:
+        """What the consumer reads."""
+        return self._core.destination
+
+    @property
+    def selector(self) -> str | None:
+        """The selector, or None."""
+        return self._core.selector
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._core.destination}>"
+
+
+class ProducerFace:
+    """The settings of a producer, and how a message is made ready to be sent."""
+
+    _core: ClientProducer
+
+    def __init__(self, core: ClientProducer) -> None:
+        self._core = core
+        self._delivery_mode = DeliveryMode.PERSISTENT
+        self._priority = DEFAULT_PRIORITY
+        self._time_to_live = 0.0
+        self._delivery_delay = 0.0
+        self.disable_message_id = False
+        """Whether sent messages go without an id."""
+        self.disable_message_timestamp = False
+        """Whether sent messages go without a timestamp."""
+        self._id_prefix = f"ID:{uuid.uuid4()}:"
+        self._sent = 0
+
+    @property
+    def destination(self) -> Destination | None:
+        """Where messages go; None for an anonymous producer, which takes it with each send."""
+        return self._core.destination
+
+    @property
+    def delivery_mode(self) -> DeliveryMode:
+        """Whether messages are persistent."""
+        return self._delivery_mode
+
+    @delivery_mode.setter
+    def delivery_mode(self, mode: DeliveryMode) -> None:
+        self._delivery_mode = DeliveryMode(mode)
+
+    @property
+    def priority(self) -> int:
+        """The priority of messages, 0 to 9."""
+        return self._priority
+
+    @priority.setter
+    def priority(self, priority: int) -> None:
+        self._priority = check_priority(priority)
+
+    @property
+    def time_to_live(self) -> float:
+        """Seconds until a message expires; 0 for never."""
+        return self._time_to_live
+
+    @time_to_live.setter
+    def time_to_live(self, duration: Duration) -> None:
+        self._time_to_live = seconds_of(duration, "time_to_live")
+
+    @property
+    def delivery_delay(self) -> float:
+        """Seconds before a message may be delivered."""
+        return self._delivery_delay
+
+    @delivery_delay.setter
+    def delivery_delay(self, duration: Duration) -> None:
+        self._delivery_delay = seconds_of(duration, "delivery_delay")
+
+    def _choose_destination(self, destination: Destination | None) -> Destination:
+        own = self._core.destination
+        if destination is None:
+            if own is None:
+                raise IllegalStateError("an anonymous producer needs a destination with each send")
+            return own
+        if own is not None:
+            raise IllegalStateError(f"this producer sends to {own}; only an anonymous one takes a destination")
+        return check_destination(destination)
+
+    def _prepare(
+        self,
+        body: Any,
+        destination: Destination,
+        delivery_mode: DeliveryMode | None,
+        priority: int | None,
+        time_to_live: Duration | None,
+        delivery_delay: Duration | None,
+        properties: Mapping[str, Any] | None,
+    ) -> tuple[Message, bytes, DeliveryMode]:
+        """The message, its octets and its mode; sets the headers that JMS has the provider set."""
+        message = body if isinstance(body, Message) else body_to_message(body)
+        if properties:
+            for name, value in properties.items():
+                message.properties[name] = value
+        mode = self._delivery_mode if delivery_mode is None else DeliveryMode(delivery_mode)
+        ttl = self._time_to_live if time_to_live is None else seconds_of(time_to_live, "time_to_live")
+        delay = self._delivery_delay if delivery_delay is None else seconds_of(delivery_delay, "delivery_delay")
+        if delay:
+            self._core.check_delay()
+        connection = self._core.session.connection
+        now = connection.wall_milliseconds()
+        self._sent += 1
+        payload = encode_for_send(
+            message,
+            message_id=None if self.disable_message_id else f"{self._id_prefix}{self._sent}",
+            timestamp=0 if self.disable_message_timestamp else now,
+            now=now,
+            destination=destination,
+            delivery_mode=int(mode),
+            priority=self._priority if priority is None else check_priority(priority),
+            ttl=int(ttl * 1000),
+            delivery_time=now + int(delay * 1000) if delay else 0,
+            prefixes=connection.prefixes,
+        )
+        return message, payload, mode
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} to {self._core.destination or 'any destination'}>"
+
+
+def check_priority(priority: int) -> int:
+    if isinstance(priority, bool) or not isinstance(priority, int):
+        raise TypeError(f"a priority is an int, not {type(priority).__name__}")
+    if not 0 <= priority <= 9:
+        raise ValueError(f"a priority is 0 to 9, not {priority}")
+    return priority
+
+
+def check_prefetch(prefetch: int | None, default: int) -> int:
+    if prefetch is None:
+        return default
+    if isinstance(prefetch, bool) or not isinstance(prefetch, int):
+        raise TypeError(f"prefetch is an int, not {type(prefetch).__name__}")
+    if not 0 <= prefetch <= 0xFFFF:
+        raise ValueError(f"prefetch is 0 to 65535, not {prefetch}")
+    return prefetch
+
+
+def check_listener(listener: Any) -> None:
+    if listener is not None and not callable(listener):
+        raise TypeError(f"a listener is a callable or None, not {type(listener).__name__}")
+
+
+def selector_of(selector: str | None) -> str | None:
+    """JMS 3.1, 3.8.1: an empty selector is none."""
+    if selector is not None and not isinstance(selector, str):
+        raise TypeError(f"a selector is a str, not {type(selector).__name__}")
+    return selector or None
+
+
+PATIENCE = 3
+FIRST_BACK_OFF = 0.010
+LONGEST_BACK_OFF = 5.0
+"""From the fourth failure of the same message in a row the consumer backs off: 10 ms, doubling, at most 5 s (D6)."""
+
+
+def back_off(failures: int) -> float:
+    """Seconds to wait before a message that failed `failures` times in a row is tried again."""
+    if failures <= PATIENCE:
+        return 0.0
+    return float(min(FIRST_BACK_OFF * 2 ** (failures - PATIENCE - 1), LONGEST_BACK_OFF))
+
+
+ExceptionListener = Callable[[JMSError], Any]
+CompletionListener = Callable[[Message, "JMSError | None"], Any]

@@ -1,0 +1,55 @@
+"""A session is used by one task at a time: a second one is refused, not made to wait."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from jmsish.errors import ConcurrencyError
+
+
+class Exclusive:
+    """Held by the task that uses a session, for as long as its call lasts; the same task may enter again."""
+
+    __slots__ = ("_depth", "_owner", "_waiters")
+
+    def __init__(self) -> None:
+        self._owner: asyncio.Task[Any] | None = None
+        self._depth = 0
+        self._waiters: list[asyncio.Future[None]] = []
+
+    async def __aenter__(self) -> None:
+        me = asyncio.current_task()
+        if self._owner is not None and self._owner is not me:
+            raise ConcurrencyError(
+                f"a session is used by one task at a time: task {name_of(me)!r} came while "
+                f"task {name_of(self._owner)!r} uses it"
+            )
+        self._owner = me
+        self._depth += 1
+
+    async def __aexit__(self, *failure: Any) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._owner = None
+            for waiter in self._waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+            self._waiters.clear()
+
+    async def wait(self) -> None:
+        """Enter, waiting for whoever uses the session (for listeners and closes)."""
+        me = asyncio.current_task()
+        while self._owner is not None and self._owner is not me:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+        self._owner = me
+        self._depth += 1
+
+
+def name_of(task: asyncio.Task[Any] | None) -> str:
+    return "outside a task" if task is None else task.get_name()

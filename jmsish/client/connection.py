@@ -1,0 +1,360 @@
+"""The client's side of one connection: routes the engine's events, opens and closes, keeps the first cause of failure.
+
+Whoever owns the connection (see `drivers/`) feeds it bytes and the time and takes bytes from it.  What has to be done
+outside the ownership, because it runs application code, is collected in `calls` for the driver to take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from jmsish.client.procedures import Procedure, fail, settle
+from jmsish.client.producer import Completion, rejection, unknown_outcome
+from jmsish.client.session import ClientSession
+from jmsish.client.temporary import TemporaryNodes
+from jmsish.engine import events
+from jmsish.engine.codec import split_header
+from jmsish.engine.engine import Engine
+from jmsish.engine.outcomes import AmqpError, TransactionalState
+from jmsish.errors import ConnectionLostError, IllegalStateError, InvalidClientIDError, JMSError, error_for
+from jmsish.modes import AcknowledgeMode
+
+if TYPE_CHECKING:
+    from jmsish.engine.delivery import Delivery
+    from jmsish.engine.link import Link
+    from jmsish.engine.session import EngineSession
+    from jmsish.options import ConnectionOptions
+
+ESTABLISHMENT_FAILED = "amqp:connection-establishment-failed"
+"""An open property that says: a close with the reason follows (M35)."""
+
+DESIRED = ("sole-connection-for-container", "DELAYED_DELIVERY", "ANONYMOUS-RELAY", "SHARED-SUBS")
+"""M31."""
+
+
+class ClientConnection:
+    """One connection of the application, over one engine."""
+
+    def __init__(self, engine: Engine, options: ConnectionOptions, clock: Callable[[], float], peer: str) -> None:
+        self.engine = engine
+        self.options = options
+        self.clock = clock
+        self.peer = peer
+        """Whom we talk to, for error texts: host and port, or the broker's name."""
+        self.now = 0.0
+        """Monotonic seconds, set by the driver before each step."""
+        self.sessions: set[ClientSession] = set()
+        self.temporary = TemporaryNodes(self)
+        self.prefixes: tuple[str, str] = ("", "")
+        self.started = False
+        self.was_started = False
+        self.opening = False
+        self.authenticated: Future[None] = Future()
+        """Done when frames may follow: the protocol is agreed upon and SASL, where there is any, went well."""
+        self.opened: Future[None] = Future()
+        self.shut: Future[None] = Future()
+        self.calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+        self.exception_listener: Callable[[JMSError], Any] | None = None
+        self.local_expiry = True
+        self.closed = False
+        self.failure: JMSError | None = None
+        self._named = 0
+        self._settling: dict[Link, Future[None]] = {}
+        self._rare: dict[int, Callable[..., None]] = {
+            events.OPENED: self._on_opened,
+            events.CLOSED: self._on_closed,
+            events.BEGUN: self._on_begun,
+            events.ENDED: self._on_ended,
+            events.ATTACHED: self._on_attached,
+            events.DETACHED: self._on_detached,
+            events.FLOWED: self._on_flowed,
+            events.FAILED: self._on_failed,
+        }
+
+    # -- bytes and time --------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        self.engine.receive(data)
+        self.process()
+
+    def receive_eof(self) -> None:
+        self.engine.receive_eof()
+        self.process()
+
+    def process(self) -> None:
+        """Act on what the engine saw, in the order in which it came."""
+        for event in self.engine.take_events():
+            kind = event[0]
+            if kind == events.DELIVERED:
+                event[1].context.on_delivery(event[2])
+            elif kind == events.DISPOSED:
+                self._on_disposed(*event[1:])
+            else:
+                action = self._rare.get(kind)
+                if action is not None:
+                    action(*event[1:])
+
+    def take_output(self) -> bytes:
+        return self.engine.take_output()
+
+    @property
+    def output_size(self) -> int:
+        return self.engine.output_size
+
+    def tick(self, now: float) -> float | None:
+        """Let time pass; the moment of the next tick, or None."""
+        self.now = now
+        deadline = self.engine.tick(now)
+        self.process()
+        for session in self.sessions:
+            lazy = session.lazy_deadline
+            if lazy is not None:
+                if lazy <= now:
+                    session.flush_lazy()
+                else:
+                    deadline = lazy if deadline is None else min(deadline, lazy)
+        return deadline
+
+    def wall_milliseconds(self) -> int:
+        return int(self.clock() * 1000)
+
+    def request_deadline(self) -> float | None:
+        return self._deadline(self.options.request_timeout)
+
+    def close_deadline(self) -> float | None:
+        return self._deadline(self.options.close_timeout)
+
+    def send_deadline(self) -> float | None:
+        return self._deadline(self.options.send_timeout)
+
+    def _deadline(self, seconds: float | None) -> float | None:
+        return None if seconds is None else self.now + seconds
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def _on_opened(self) -> None:
+        remote = self.engine.remote
+        assert remote is not None
+        properties = remote.properties or {}
+        self.prefixes = (
+            self.options.queue_prefix or str(properties.get("queue-prefix") or ""),
+            self.options.topic_prefix or str(properties.get("topic-prefix") or ""),
+        )
+        if not properties.get(ESTABLISHMENT_FAILED):
+            settle(self.opened)
+
+    def _on_closed(self, error: AmqpError | None) -> None:
+        if self.closed:
+            settle(self.shut)
+            return
+        self.engine.close()
+        self.fail(self._closed_by_peer(error))
+
+    def _closed_by_peer(self, error: AmqpError | None) -> JMSError:
+        if error is None:
+            return ConnectionLostError(f"{self.peer} closed the connection", scope="connection")
+        text = f"{self.peer} closed the connection: {error.description or error.condition}"
+        info = dict(error.info or {})
+        if error.condition == "amqp:invalid-field" and str(info.get("invalid-field")) == "container-id":
+            return InvalidClientIDError(text, scope="connection", condition=error.condition, info=info)
+        return error_for(error.condition, text, scope="connection", info=info, default=ConnectionLostError)
+
+    def _on_failed(self, error: AmqpError) -> None:
+        if self.closed and self.shut.done():
+            return
+        text = f"connection to {self.peer} failed: {error.description or error.condition}"
+        self.fail(error_for(error.condition, text, scope="connection", default=ConnectionLostError))
+
+    def _on_begun(self, session: EngineSession) -> None:
+        if session.context is None:
+            session.end(AmqpError("amqp:not-allowed", "a client does not serve sessions"))
+        else:
+            settle(session.context.begun)
+
+    def _on_ended(self, session: EngineSession, error: AmqpError | None) -> None:
+        if session.context is not None:
+            self._lose_outcomes(session, ConnectionLostError("the broker ended the session", scope="session"))
+            session.context.on_ended(error)
+
+    def _on_attached(self, link: Link) -> None:
+        if link.context is None:
+            link.refuse(AmqpError("amqp:not-allowed", "a client does not serve links"))
+        else:
+            link.context.on_attached()
+
+    def _on_detached(self, link: Link, closed: bool, error: AmqpError | None) -> None:
+        if link.context is not None:
+            link.context.on_detached(error)
+
+    def _on_flowed(self, link: Link) -> None:
+        if link.context is not None:
+            link.context.on_credit()
+
+    def _on_disposed(self, session: EngineSession, deliveries: list[Delivery], state: Any, settled: bool,
+                     sender_role: bool) -> None:
+        if sender_role:
+            return  # the broker settles what we retired: nothing is left to say
+        outcome = state.outcome if isinstance(state, TransactionalState) else state
+        for delivery in deliveries:
+            if not settled:
+                if outcome is None:
+                    continue
+                session.disposition(delivery, outcome, True)
+            self.resolve(delivery, outcome)
+
+    # -- outcomes --------------------------------------------------------------------------------------------------
+
+    def resolve(self, delivery: Delivery, outcome: Any) -> None:
+        """Tell whoever sent `delivery` how it ended; `outcome` may be the error that took the answer away."""
+        context = delivery.context
+        delivery.context = None
+        if isinstance(context, Future):
+            if isinstance(outcome, BaseException):
+                fail(context, outcome)
+            else:
+                settle(context, outcome)
+        else:
+            error = outcome if isinstance(outcome, JMSError) else rejection(outcome)
+            if context is not None:
+                self.completed(context, error)
+            elif error is not None and self.failure is None:
+                self.report(error)
+        if self._settling:
+            self._check_settled(delivery.link)
+
+    def completed(self, completion: Completion, error: JMSError | None) -> None:
+        self.calls.append((completion.callback, (completion.message, error)))
+
+    def outcomes_of(self, link: Link) -> Procedure[None]:
+        """Wait until nothing sent on `link` is without its outcome."""
+        if any(d.link is link for d in link.session.outgoing.values()):
+            waiting: Future[None] = Future()
+            self._settling[link] = waiting
+            yield waiting, self.close_deadline()
+
+    def _check_settled(self, link: Link) -> None:
+        if link in self._settling and not any(d.link is link for d in link.session.outgoing.values()):
+            settle(self._settling.pop(link))
+
+    def _lose_outcomes(self, session: EngineSession, cause: JMSError) -> None:
+        for delivery in list(session.outgoing.values()):
+            if delivery.context is not None:
+                self.resolve(delivery, unknown_outcome(cause))
+
+    # -- failure ---------------------------------------------------------------------------------------------------
+
+    def fail(self, error: JMSError) -> None:
+        """Keep the first cause and fail everything that waits with it."""
+        if self.failure is not None:
+            return
+        self.failure = error
+        for session in list(self.sessions):
+            self._lose_outcomes(session.engine_session, error)
+            session.fail(error)
+        self.sessions.clear()
+        for waiting in self._settling.values():
+            fail(waiting, error)
+        self._settling.clear()
+        self.temporary.fail(error)
+        fail(self.authenticated, error)
+        fail(self.opened, error)
+        settle(self.shut)
+        self.report(error)
+
+    def report(self, error: JMSError) -> None:
+        """Errors nobody waits for go to the exception listener."""
+        if self.exception_listener is not None and not self.closed:
+            self.calls.append((self.exception_listener, (error,)))
+
+    def check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if self.closed:
+            raise IllegalStateError("the connection is closed")
+
+    # -- procedures ------------------------------------------------------------------------------------------------
+
+    def open(self) -> Procedure[None]:
+        """Send open once, and wait for the broker's."""
+        self.check()
+        if not self.opening:
+            self.opening = True
+            self.engine.open()
+        if not self.opened.done():
+            yield self.opened, self._deadline(self.options.connect_timeout)
+        self.check()
+
+    def create_session(self, mode: AcknowledgeMode) -> Procedure[ClientSession]:
+        yield from self.open()
+        session = ClientSession(self, mode, self.engine.begin())
+        self.sessions.add(session)
+        if session.controller is not None:
+            session.controller.attach()
+        yield session.begun, self.request_deadline()
+        if session.controller is not None:
+            yield from session.controller.ready()
+        return session
+
+    def start(self) -> None:
+        """Let deliveries through; the first start also grants the first credit, so that nothing is taken before it."""
+        self.check()
+        self.started = self.was_started = True
+        for session in self.sessions:
+            for consumer in session.consumers:
+                consumer.replenish()
+                waiter, consumer.waiter = consumer.waiter, None
+                settle(waiter)
+            session.prompt()
+
+    def stop(self) -> None:
+        """Hold deliveries back; credit already granted stays (M79)."""
+        self.check()
+        self.started = False
+
+    def close(self) -> Procedure[None]:
+        """Close every session, then the connection; what goes wrong on the way is no reason to stay."""
+        if self.closed:
+            return
+        first: JMSError | None = None
+        for session in list(self.sessions):
+            try:
+                yield from session.close()
+            except JMSError as error:
+                first = first or error
+        self.closed = True
+        if self.failure is None:
+            if not self.opening:
+                self.engine.open()
+            self.engine.close()
+            yield self.shut, self.close_deadline()
+        elif first is not None and first is not self.failure:
+            raise first
+
+    @property
+    def client_id(self) -> str | None:
+        return self.engine.container_id
+
+    def set_client_id(self, client_id: str) -> None:
+        """JMS 3.1, 6.1.2: only before anything else is done with the connection."""
+        self.check()
+        if self.opening:
+            raise IllegalStateError("client_id can be set only before the connection is used")
+        if not isinstance(client_id, str) or not client_id:
+            raise InvalidClientIDError("a client id is a text of at least one character")
+        self.engine.container_id = client_id
+
+    # -- small things ----------------------------------------------------------------------------------------------
+
+    def offers(self, capability: str) -> bool:
+        remote = self.engine.remote
+        return remote is not None and capability in remote.offered_capabilities
+
+    def unique_name(self, kind: str) -> str:
+        self._named += 1
+        return f"jmsish:{self._named}:{kind}"
+
+    def identity_of(self, delivery: Delivery) -> bytes:
+        """The bare message, which no redelivery alters (Part 3, 3.2)."""
+        return delivery.payload[split_header(delivery.payload)[1]:]

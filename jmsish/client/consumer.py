@@ -1,0 +1,300 @@
+"""A message consumer: a receiving link and the buffer of what it prefetched.
+
+Theory of operation.  A delivery is PREFETCHED while it waits in `buffer`, and leaves it in one of two ways: handed over
+to the application (the session then owns it), or given back to the queue as released, which leaves its count alone.
+
+Credit.  While a consumer is alone on its queue in its session, it keeps `prefetch` deliveries either under way or
+unread.  When the session has another consumer on the same queue, credit is granted on demand only (D2): by a receive
+that found the buffer empty, or by a listener; and the window starts at one, doubles each time the application has read
+it empty, and falls back to one when unread messages had to be given back.  So the idle consumer never sits on messages
+that its sibling is asked for, and the busy one loses little.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from jmsish.client.procedures import Procedure, fail, settle
+from jmsish.engine.outcomes import RELEASED, AmqpError
+from jmsish.errors import IllegalStateError, JMSError, OperationTimeoutError, error_for
+
+if TYPE_CHECKING:
+    from jmsish.client.session import ClientSession
+    from jmsish.destination import Destination
+    from jmsish.engine.delivery import Delivery
+    from jmsish.engine.link import Link
+
+
+class ClientConsumer:
+    """One consumer (or browser) of a session."""
+
+    def __init__(self, session: ClientSession, destination: Destination, *, prefetch: int, browsing: bool = False,
+                 selector: str | None = None, no_local: bool = False) -> None:
+        self.session = session
+        self.destination = destination
+        self.selector = selector
+        self.no_local = no_local
+        self.prefetch = prefetch
+        self.browsing = browsing
+        self.buffer: deque[Delivery] = deque()
+        self.link: Link | None = None
+        self.attached: Future[None] = Future()
+        self.detached: Future[None] = Future()
+        self.waiter: Future[None] | None = None
+        self.drained: Future[None] | None = None
+        self.listening = False
+        self.demand = False
+        self.window = 1
+        self.unsettled = 0
+        """Deliveries handed over and not yet settled: the link stays attached for them after a close."""
+        self.in_transaction = False
+        self.closing = False
+        self.closed = False
+        self.failure: JMSError | None = None
+        self.failures_in_row = 0
+        self.failing_id: bytes | None = None
+
+    # -- credit ----------------------------------------------------------------------------------------------------
+
+    def credit_wanted(self) -> int:
+        """How many deliveries may be under way or unread just now."""
+        if self.closing or self.drained is not None:
+            return 0
+        if self.browsing:
+            return self.prefetch or 1
+        if not self.session.connection.was_started:
+            return 0
+        if self.prefetch == 0:
+            return 1 if self.demand or self.listening else 0
+        if self.session.has_sibling(self):
+            if self.demand or self.listening:
+                return min(self.window, self.prefetch)
+            return 0
+        return self.prefetch
+
+    def replenish(self) -> None:
+        """Grant credit once a quarter of the window is free, so that a flow is a rare frame."""
+        link = self.link
+        if link is None or not link.remote_attached:
+            return
+        wanted = self.credit_wanted()
+        missing = wanted - link.credit - len(self.buffer)
+        if missing > 0 and missing >= wanted >> 2:
+            link.flow(wanted - len(self.buffer))
+
+    def start_drain(self) -> Future[None] | None:
+        """Ask the broker to use or return the outstanding credit; None when there is none."""
+        link = self.link
+        if self.drained is not None:
+            return self.drained
+        if link is None or not link.remote_attached or link.credit == 0:
+            return None
+        self.drained = Future()
+        link.flow(link.credit, drain=True)
+        return self.drained
+
+    def on_credit(self) -> None:
+        """The broker moved our credit: a drain is answered once none is left."""
+        if self.drained is not None and (self.link is None or self.link.credit == 0):
+            drained, self.drained = self.drained, None
+            settle(drained)
+
+    # -- deliveries ------------------------------------------------------------------------------------------------
+
+    def on_delivery(self, delivery: Delivery) -> None:
+        if self.closed and self.drained is None:
+            self.session.dispose(delivery, RELEASED)
+            return
+        self.buffer.append(delivery)
+        waiter = self.waiter
+        if waiter is not None:
+            self.waiter = None
+            settle(waiter)
+        if self.listening:
+            self.session.prompt()
+        if self.drained is not None:
+            self.on_credit()
+
+    def take(self) -> Delivery | None:
+        """The next unread delivery that may be handed over; expired and over-delivered ones are disposed of here."""
+        buffer = self.buffer
+        while buffer:
+            delivery = buffer.popleft()
+            if self.browsing or self.session.screen(self, delivery):
+                if not buffer:
+                    self.window = min(self.window * 2, max(self.prefetch, 1))
+                return delivery
+        return None
+
+    def receive_now(self) -> Delivery | None:
+        """The fast way of `receive`: a delivery that needs no waiting, handed over; None where it has to be asked."""
+        session = self.session
+        if not self.buffer or not session.connection.started or self.closed or self.failure is not None:
+            return None
+        controller = session.controller
+        if controller is not None and controller.accepted is None:
+            return None
+        return self._next()
+
+    def _next(self) -> Delivery | None:
+        delivery = self.take()
+        if delivery is not None:
+            self.session.hand_over(self, delivery)
+        return delivery
+
+    def unread(self) -> list[Delivery]:
+        """Empty the buffer; what was in it is the caller's to release."""
+        unread = list(self.buffer)
+        self.buffer.clear()
+        if unread:
+            self.window = 1
+        return unread
+
+    def receive(self, deadline: float | None, wait: bool = True) -> Procedure[Delivery | None]:
+        """Wait for the next delivery and hand it over.
+
+        None when `deadline` passes, when the consumer closes, or, with `wait` false, when the broker has nothing.
+        """
+        yield from self.session.ready_to_consume()
+        self.check()
+        connection = self.session.connection
+        while True:
+            if self.closing:
+                return None
+            if connection.started:
+                delivery = self._next()
+                if delivery is not None:
+                    return delivery
+                yield from self._ask()
+                if self.buffer:
+                    continue
+                if not wait:
+                    return (yield from self._pull())
+            elif not wait:
+                return None
+            waiter: Future[None] = Future()
+            self.waiter = waiter
+            try:
+                yield waiter, deadline
+            except OperationTimeoutError:
+                wait = False
+            finally:
+                if self.waiter is waiter:
+                    self.waiter = None
+                self.demand = False
+            if self.failure is not None:
+                raise self.failure
+
+    def _ask(self) -> Procedure[None]:
+        """Make sure that the broker may send us something: take back what siblings have not read, grant credit."""
+        hoarders = [c for c in self.session.siblings(self) if c.buffer and not c.listening]
+        if hoarders:
+            yield from self.session.cancel(hoarders)
+        self.demand = True
+        self.replenish()
+
+    def _pull(self) -> Procedure[Delivery | None]:
+        """One question to the broker, so that a message which is there is not missed and no credit stays behind."""
+        self.demand = True
+        self.replenish()
+        self.demand = False
+        drained = self.start_drain()
+        if drained is not None:
+            yield drained, self.session.connection.request_deadline()
+        delivery = self._next() if self.session.connection.started and not self.closing else None
+        self.replenish()
+        return delivery
+
+    def browse(self) -> Procedure[Delivery | None]:
+        """The next message to look at, or None; a stopped connection hides nothing from a browser."""
+        self.session.check()
+        delivery = self._next()
+        if delivery is None and not self.closed:
+            self.replenish()
+            drained = self.start_drain()
+            if drained is not None:
+                yield drained, self.session.connection.request_deadline()
+            delivery = self._next()
+        return delivery
+
+    def check(self) -> None:
+        """Raise what forbids the use of this consumer."""
+        if self.failure is not None:
+            raise self.failure
+        if self.closed:
+            raise IllegalStateError("the consumer is closed")
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def on_attached(self) -> None:
+        link = self.link
+        assert link is not None
+        if link.remote_source is None:
+            return  # Part 2, 2.6.3: the detach with the reason follows
+        settle(self.attached)
+        self.replenish()
+
+    def on_detached(self, error: AmqpError | None) -> None:
+        """The broker detached the link, by itself or in answer to our detach."""
+        if self.link is not None and self.link.attached:
+            self.link.detach(closed=True)
+        self.link = None
+        if not self.closing:
+            condition = error.condition if error else None
+            text = (error.description or condition) if error else "the broker detached the link"
+            failure = error_for(condition, f"consumer of {self.destination}: {text}", scope="link")
+            self.fail(failure)
+            self.session.forget(self)
+            self.session.connection.report(failure)
+        self.on_credit()
+        self.unread()
+        settle(self.detached)
+
+    def fail(self, error: JMSError) -> None:
+        self.failure = error
+        self.link = None
+        self.buffer.clear()
+        drained, self.drained = self.drained, None
+        waiter, self.waiter = self.waiter, None
+        for future in (self.attached, drained, waiter, self.detached):
+            fail(future, error)
+        self.session.prompt()
+
+    def begin_close(self) -> None:
+        """From now on nothing is handed over; a blocked receive returns nothing (redelivery.md 99)."""
+        self.closing = True
+        waiter, self.waiter = self.waiter, None
+        settle(waiter)
+
+    def close(self) -> Procedure[None]:
+        """Drain, release what was not read, detach; the detach waits for what is handed over and not settled."""
+        self.begin_close()
+        if self.closed:
+            return
+        self.closed = True
+        try:
+            if self.link is not None and self.failure is None:
+                yield from self.session.cancel([self])
+        finally:
+            self.session.forget(self)
+            self.detach_when_settled()
+        if self.link is not None and not self.link.attached and self.failure is None:
+            yield self.detached, self.session.connection.close_deadline()
+
+    def detach_when_settled(self) -> None:
+        """Detach a closed consumer's link unless deliveries or a transaction still need it."""
+        link = self.link
+        if link is not None and link.attached and self.closed and not self.unsettled and not self.in_transaction:
+            link.detach(closed=True)
+
+    def set_listening(self, listening: bool) -> None:
+        self.listening = listening
+        self.window = 1
+        self.replenish()
+        self.session.prompt()
+
+    def __repr__(self) -> str:
+        state: Any = "closed" if self.closed else "failed" if self.failure else "open"
+        return f"<consumer of {self.destination} {state}, {len(self.buffer)} unread>"

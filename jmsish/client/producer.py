@@ -1,0 +1,225 @@
+"""A message producer: a sending link, and what became of each message.
+
+A delivery's `context` says who wants to know its outcome: a future (a send that waits), a completion (an asynchronous
+send), or nobody; a refusal nobody waited for goes to the exception listener.  Inside a transaction messages are posted
+settled: a resource that cannot take one must then refuse the commit (Part 4, 4.4.4.1), so a commit that succeeds has
+taken them all, for one round trip.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jmsish.client.links import attach_producer
+from jmsish.client.procedures import Procedure, fail, settle
+from jmsish.engine.outcomes import Accepted, AmqpError, Modified, Rejected, Released
+from jmsish.errors import IllegalStateError, JMSError, SendRejectedError, UnsupportedFeatureError, error_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jmsish.client.session import ClientSession
+    from jmsish.destination import Destination
+    from jmsish.engine.link import Link
+    from jmsish.message import Message
+
+
+class Completion(NamedTuple):
+    """Whom to tell, outside all locks, how an asynchronous send ended."""
+
+    callback: Callable[[Message, JMSError | None], Any]
+    message: Message
+
+
+class ClientProducer:
+    """One producer of a session; without a destination it is anonymous."""
+
+    def __init__(self, session: ClientSession, destination: Destination | None) -> None:
+        self.session = session
+        self.destination = destination
+        self.link: Link | None = None
+        self.attached: Future[None] = Future()
+        self.detached: Future[None] = Future()
+        self.credited: Future[None] | None = None
+        self.by_destination: dict[Destination, ClientProducer] = {}
+        """Anonymous, at a broker without ANONYMOUS-RELAY: a link for each destination (M49)."""
+        self.closed = False
+        self.failure: JMSError | None = None
+
+    # -- sending ---------------------------------------------------------------------------------------------------
+
+    def post(self, payload: bytes, context: Future[Any] | Completion | None) -> bool:
+        """Send now if nothing stands in the way; False when `send` has to wait for credit or a transaction first."""
+        link = self.link
+        session = self.session
+        if link is None or link.credit <= 0 or not link.remote_attached or session.failure is not None:
+            return False
+        limit = link.remote_max_message_size
+        if limit and len(payload) > limit:
+            raise too_large(len(payload), limit)
+        controller = session.controller
+        if controller is None:
+            link.send(payload, context=context)
+            return True
+        if controller.posting is None:
+            return False
+        controller.sent += 1
+        link.send(payload, state=controller.posting, settled=True)
+        self._told(context)
+        return True
+
+    def _told(self, context: Future[Any] | Completion | None) -> None:
+        """A posted message has no outcome of its own; its completion only says that it was sent."""
+        if isinstance(context, Completion):
+            self.session.connection.completed(context, None)
+        elif context is not None:
+            settle(context, None)
+
+    def send(self, payload: bytes, context: Future[Any] | Completion | None) -> Procedure[None]:
+        """Send, waiting for what it needs: a transaction, then credit (at most `send_timeout` seconds).
+
+        Raises `OperationTimeoutError` when no credit came, `SendRejectedError` when the message is over the limit.
+        """
+        session = self.session
+        deadline = session.connection.send_deadline()
+        while True:
+            self.check()
+            controller = session.controller
+            if controller is not None:
+                if controller.broken is not None:
+                    self._told(context)  # M99: what belongs to a lost transaction goes nowhere; its commit will raise
+                    return
+                if controller.posting is None:
+                    yield from controller.ready()
+                    continue
+            if self.post(payload, context):
+                return
+            self.credited = Future()
+            yield self.credited, deadline
+
+    def target_for(self, destination: Destination | None) -> Procedure[ClientProducer]:
+        """The producer whose link takes a message for `destination` (itself, unless a relay is missing)."""
+        connection = self.session.connection
+        if self.destination is not None or destination is None or connection.offers("ANONYMOUS-RELAY"):
+            return self
+        known = self.by_destination.get(destination)
+        if known is None or known.failure is not None:
+            known = ClientProducer(self.session, destination)
+            yield from known.attach()
+            self.by_destination[destination] = known
+        return known
+
+    def check_delay(self) -> None:
+        """A delayed send is refused here when the broker would not hold it (M47)."""
+        link = self.link
+        offered = link.remote_offered_capabilities if link is not None else ()
+        target = getattr(link.remote_target, "capabilities", ()) if link is not None else ()
+        if not (self.session.connection.offers("DELAYED_DELIVERY") or "DELAYED_DELIVERY" in (*offered, *target)):
+            raise UnsupportedFeatureError("the broker does not offer delayed delivery")
+
+    def check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if self.closed:
+            raise IllegalStateError("the producer is closed")
+        self.session.check()
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def attach(self) -> Procedure[None]:
+        """Attach the link; without a relay an anonymous producer needs none of its own."""
+        self.session.check()
+        self.session.producers.append(self)
+        if self.destination is None and not self.session.connection.offers("ANONYMOUS-RELAY"):
+            return
+        attach_producer(self, self.destination)
+        try:
+            yield self.attached, self.session.connection.request_deadline()
+        except BaseException:
+            self.session.producers.remove(self)
+            raise
+
+    def on_attached(self) -> None:
+        link = self.link
+        assert link is not None
+        if link.remote_target is not None:
+            settle(self.attached)  # else the detach with the reason follows (M48)
+
+    def on_credit(self) -> None:
+        if self.credited is not None and self.link is not None and self.link.credit > 0:
+            credited, self.credited = self.credited, None
+            settle(credited)
+
+    def on_detached(self, error: AmqpError | None) -> None:
+        if self.link is not None and self.link.attached:
+            self.link.detach(closed=True)
+        if not self.closed:
+            condition = error.condition if error else None
+            text = (error.description or condition) if error else "the broker detached the link"
+            failure = error_for(condition, f"producer of {self.destination or 'any destination'}: {text}", scope="link")
+            self._abandon(failure)
+            self.fail(failure)
+            self.session.connection.report(failure)
+        self.link = None
+        settle(self.detached)
+
+    def _abandon(self, error: JMSError) -> None:
+        """Nobody will tell the outcome of what is still unsettled on this link."""
+        connection = self.session.connection
+        outgoing = self.session.engine_session.outgoing
+        for delivery in [d for d in outgoing.values() if d.link is self.link]:
+            connection.resolve(delivery, unknown_outcome(error))
+
+    def fail(self, error: JMSError) -> None:
+        self.failure = error
+        for future in (self.attached, self.credited, self.detached):
+            fail(future, error)
+
+    def close(self) -> Procedure[None]:
+        """Detach, once every outcome somebody waits for has come."""
+        if self.closed:
+            return
+        self.closed = True
+        for child in self.by_destination.values():
+            yield from child.close()
+        if self in self.session.producers:
+            self.session.producers.remove(self)
+        if self.link is not None and self.link.attached and self.failure is None:
+            yield from self.session.connection.outcomes_of(self.link)
+            if self.link is not None:
+                self.link.detach(closed=True)
+                yield self.detached, self.session.connection.close_deadline()
+
+
+def too_large(size: int, limit: int) -> SendRejectedError:
+    return SendRejectedError(
+        f"the message has {size} octets, the broker takes {limit} at most",
+        scope="link", condition="amqp:link:message-size-exceeded",
+    )
+
+
+def unknown_outcome(cause: JMSError) -> JMSError:
+    """The cause, as it concerns a message whose outcome was not heard (D11)."""
+    error = type(cause)(str(cause), scope=cause.scope, condition=cause.condition, description=cause.description)
+    error.outcome_unknown = True  # type: ignore[attr-defined]
+    error.__cause__ = cause
+    return error
+
+
+def rejection(outcome: Any) -> SendRejectedError | None:
+    """What an outcome means for the sender (M50): None when the message was accepted."""
+    if isinstance(outcome, Accepted):
+        return None
+    if isinstance(outcome, Rejected):
+        error = outcome.error
+        condition = error.condition if error else None
+        text = (error.description or condition) if error else "no reason given"
+        info = dict(error.info) if error and error.info else None
+        return SendRejectedError(f"the broker rejected the message: {text}", scope="delivery", condition=condition,
+                                 description=error.description if error else None, info=info)
+    if isinstance(outcome, Released):
+        return SendRejectedError("the broker released the message: it was not taken", scope="delivery")
+    if isinstance(outcome, Modified):
+        return SendRejectedError("the broker answered modified: the message was not taken", scope="delivery")
+    return SendRejectedError(f"the broker settled the message without an outcome ({outcome!r})", scope="delivery")

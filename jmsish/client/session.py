@@ -1,0 +1,514 @@
+"""A session: the acknowledge modes, and the order of everything that is given back.
+
+Theory of operation.  Deliveries of all the session's links share one ascending delivery-id (Part 2, 2.6.12), so that
+order is the order of arrival in the session.  Whatever goes back to the queue goes back in one ascending pass over
+all links: unread deliveries as released, which leaves their count alone, handed-over ones as modified(delivery-failed),
+which raises it by one.  Before anything is given back, the receivers concerned are drained, so that nothing later is
+under way; credit is granted again only when all is given back.  That is the whole of `cancel`, `recover` and
+`rollback`; what differs is only which deliveries were handed over and who says so to the broker.
+
+What is done with a delivery at hand-over, by mode:
+
+    AUTO         accepted, settled (from a listener: when it has returned)
+    DUPS_OK      remembered in `lazy`; accepted ten at a time, at recover, at close, or after a second (D12)
+    CLIENT       remembered in `delivered` until acknowledge, recover or close
+    INDIVIDUAL   the same, but acknowledged one by one
+    TRANSACTED   accepted under the transaction, settled at once (D4): its fate is the discharge's
+    NONE         nothing: it came settled
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from jmsish.client.links import OUTCOMES_OF_POLICY, attach_consumer
+from jmsish.client.procedures import Procedure, fail, settle
+from jmsish.client.transaction import NONE, TransactionController
+from jmsish.destination import Destination
+from jmsish.engine.codec import delivery_count_of, is_expired
+from jmsish.engine.outcomes import ACCEPTED, MODIFIED_FAILED, MODIFIED_FAILED_UNDELIVERABLE, RELEASED, AmqpError
+from jmsish.engine.termini import Source
+from jmsish.errors import (
+    IllegalStateError,
+    JMSError,
+    OperationTimeoutError,
+    TransactionRolledBackError,
+    UnsupportedFeatureError,
+    error_for,
+)
+from jmsish.modes import AcknowledgeMode
+
+if TYPE_CHECKING:
+    from jmsish.client.connection import ClientConnection
+    from jmsish.client.consumer import ClientConsumer
+    from jmsish.client.producer import ClientProducer
+    from jmsish.engine.delivery import Delivery
+    from jmsish.engine.session import EngineSession
+
+LAZY_BATCH = 10
+"""DUPS_OK acknowledges in batches of ten (D12)."""
+
+LAZY_SECONDS = 1.0
+"""... and after a second without a further receive (D12)."""
+
+
+class ClientSession:
+    """One JMS session over one AMQP session."""
+
+    def __init__(self, connection: ClientConnection, mode: AcknowledgeMode, engine_session: EngineSession) -> None:
+        self.connection = connection
+        self.mode = mode
+        self.engine_session = engine_session
+        engine_session.context = self
+        self.begun: Future[None] = Future()
+        self.ended: Future[None] = Future()
+        self.consumers: list[ClientConsumer] = []
+        self.producers: list[ClientProducer] = []
+        self.lingering: set[ClientConsumer] = set()
+        """Closed consumers whose link is still attached for what they handed over."""
+        self.delivered: dict[int, Delivery] = {}
+        self.lazy: list[Delivery] = []
+        self.lazy_deadline: float | None = None
+        self.current: tuple[ClientConsumer, Delivery] | None = None
+        """What a listener is working on, in the modes that settle it when the listener returns."""
+        self.controller = TransactionController(self) if mode is AcknowledgeMode.TRANSACTED else None
+        self.prompted: Future[None] | None = None
+        self.ending: Future[None] = Future()
+        """Done as soon as the session begins to close or has failed."""
+        self.closing = False
+        self.closed = False
+        self.failure: JMSError | None = None
+
+    # -- state -----------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise what forbids the use of this session."""
+        if self.failure is not None:
+            raise self.failure
+        if self.closed:
+            raise IllegalStateError("the session is closed")
+
+    def siblings(self, consumer: ClientConsumer) -> list[ClientConsumer]:
+        """The other open consumers of this session on the same queue."""
+        queue = consumer.destination
+        return [c for c in self.consumers if c is not consumer and c.destination == queue and not c.browsing]
+
+    def has_sibling(self, consumer: ClientConsumer) -> bool:
+        return len(self.consumers) > 1 and not consumer.browsing and bool(self.siblings(consumer))
+
+    def forget(self, consumer: ClientConsumer) -> None:
+        """A consumer closed: its siblings may be alone on their queue now, and take all the credit they want."""
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+            if consumer.unsettled or consumer.in_transaction:
+                self.lingering.add(consumer)
+            for sibling in self.consumers:
+                sibling.replenish()
+
+    def prompt(self) -> None:
+        """There may be something for a listener."""
+        prompted, self.prompted = self.prompted, None
+        settle(prompted)
+
+    def fail(self, error: JMSError) -> None:
+        self.failure = error
+        if self.controller is not None:
+            self.controller.lost(error, in_doubt=True)
+        for consumer in [*self.consumers, *self.lingering]:
+            consumer.fail(error)
+        for producer in self.producers:
+            producer.fail(error)
+        self.delivered.clear()
+        self.lazy.clear()
+        fail(self.begun, error)
+        settle(self.ended)
+        settle(self.ending)
+        self.prompt()
+
+    def on_ended(self, error: AmqpError | None) -> None:
+        self.connection.sessions.discard(self)
+        if self.closed:
+            settle(self.ended)
+            return
+        condition = error.condition if error else None
+        text = (error.description or condition) if error else "no reason given"
+        failure = error_for(condition, f"the broker ended the session: {text}", scope="session")
+        self.fail(failure)
+        self.connection.report(failure)
+
+    # -- hand-over -------------------------------------------------------------------------------------------------
+
+    def screen(self, consumer: ClientConsumer, delivery: Delivery) -> bool:
+        """Whether a delivery may be handed over; an expired or over-delivered one is disposed of instead (M84, M85)."""
+        if self.connection.local_expiry and is_expired(delivery.payload, self.connection.wall_milliseconds()):
+            self.dispose(delivery, MODIFIED_FAILED_UNDELIVERABLE)
+        else:
+            limit = self.connection.options.max_redeliveries
+            if limit is None or delivery_count_of(delivery.payload) <= limit:
+                return True
+            self.dispose(delivery, OUTCOMES_OF_POLICY[self.connection.options.redelivery_outcome])
+        consumer.replenish()
+        return False
+
+    def dispose(self, delivery: Delivery, outcome: object) -> None:
+        if not delivery.remote_settled:
+            self.engine_session.disposition(delivery, outcome, True)
+
+    def hand_over(self, consumer: ClientConsumer, delivery: Delivery, in_listener: bool = False) -> None:
+        """Record or settle, by mode, a delivery that goes to the application now; then refill the window."""
+        mode = self.mode
+        if consumer.browsing or delivery.remote_settled or mode is AcknowledgeMode.NONE:
+            if not delivery.remote_settled:
+                self.dispose(delivery, ACCEPTED)
+        elif mode is AcknowledgeMode.TRANSACTED:
+            self._enlist(consumer, delivery)
+        elif in_listener and (mode is AcknowledgeMode.AUTO or mode is AcknowledgeMode.DUPS_OK):
+            consumer.unsettled += 1
+            self.current = (consumer, delivery)
+        elif mode is AcknowledgeMode.AUTO:
+            self.engine_session.disposition(delivery, ACCEPTED, True)
+        else:
+            consumer.unsettled += 1
+            if mode is AcknowledgeMode.DUPS_OK:
+                self._acknowledge_lazily(delivery)
+            else:
+                self.delivered[delivery.id] = delivery
+        consumer.replenish()
+
+    def _enlist(self, consumer: ClientConsumer, delivery: Delivery) -> None:
+        controller = self.controller
+        assert controller is not None
+        if controller.broken is not None:
+            # redelivery.md 126: after the loss of the control link no disposition is sent; the commit will raise
+            self.delivered[delivery.id] = delivery
+            consumer.unsettled += 1
+            return
+        self.engine_session.disposition(delivery, controller.accepted, True)
+        if not consumer.in_transaction:
+            consumer.in_transaction = True
+            controller.retired.add(consumer.destination)
+
+    def _acknowledge_lazily(self, delivery: Delivery) -> None:
+        self.lazy.append(delivery)
+        if len(self.lazy) >= LAZY_BATCH:
+            self.flush_lazy()
+        else:
+            self.lazy_deadline = self.connection.now + LAZY_SECONDS
+
+    def flush_lazy(self) -> None:
+        lazy, self.lazy, self.lazy_deadline = self.lazy, [], None
+        for delivery in lazy:
+            self._resolve(delivery, ACCEPTED)
+
+    def _resolve(self, delivery: Delivery, outcome: object) -> None:
+        """Settle a delivery that was handed over; its consumer's link may go when it was the last."""
+        consumer: ClientConsumer = delivery.link.context
+        self.dispose(delivery, outcome)
+        consumer.unsettled -= 1
+        if consumer.closed and not consumer.unsettled:
+            consumer.detach_when_settled()
+            self.lingering.discard(consumer)
+
+    # -- listeners -------------------------------------------------------------------------------------------------
+
+    def listener_prompt(self) -> Future[None] | None:
+        """A future that is done when there may be something for a listener; None when there never will be again."""
+        if self.closing or self.failure is not None:
+            return None
+        if self.prompted is None:
+            self.prompted = Future()
+        prompted = self.prompted
+        if self.connection.started and any(c.listening and c.buffer for c in self.consumers):
+            self.prompt()
+        return prompted
+
+    def next_for_listener(self) -> tuple[ClientConsumer, Delivery] | None:
+        """The unread delivery that arrived first among the consumers with a listener, handed over."""
+        if not self.connection.started or self.closing or self.failure is not None:
+            return None
+        while True:
+            ready = [c for c in self.consumers if c.listening and c.buffer and not c.closing]
+            if not ready:
+                return None
+            first = min(ready, key=lambda c: self._age(c.buffer[0]))
+            delivery = first.take()
+            if delivery is not None:
+                self.hand_over(first, delivery, in_listener=True)
+                return first, delivery
+
+    def _age(self, delivery: Delivery) -> int:
+        """Delivery-ids compare by serial number arithmetic (Part 2, 2.8.10: RFC 1982)."""
+        return (delivery.id - self.engine_session.first_incoming_id) & 0xFFFFFFFF
+
+    def listener_returned(self) -> None:
+        """AUTO and DUPS_OK: what the listener worked on is acknowledged, unless it was recovered meanwhile (D7)."""
+        current, self.current = self.current, None
+        if current is not None and self.failure is None:
+            consumer, delivery = current
+            consumer.failing_id, consumer.failures_in_row = None, 0
+            if self.mode is AcknowledgeMode.DUPS_OK and not consumer.closed:
+                self._acknowledge_lazily(delivery)
+            else:
+                self._resolve(delivery, ACCEPTED)
+
+    def listener_failed(self) -> Procedure[int]:
+        """AUTO and DUPS_OK: what the listener raised on comes again at once, counted (D6).
+
+        Returns how many times in a row this message failed at this consumer; 0 in the modes where it just stays
+        delivered (redelivery.md 108).
+        """
+        if self.current is None:
+            return 0
+        consumer, delivery = self.current
+        identity = self.connection.identity_of(delivery)
+        consumer.failures_in_row = consumer.failures_in_row + 1 if consumer.failing_id == identity else 1
+        consumer.failing_id = identity
+        yield from self.recover()
+        return consumer.failures_in_row
+
+    # -- giving back -----------------------------------------------------------------------------------------------
+
+    def drain(self, consumers: Iterable[ClientConsumer]) -> Procedure[None]:
+        """Wait until nothing is under way to `consumers`; they get no credit until `grant`."""
+        drains = [drained for drained in [c.start_drain() for c in consumers] if drained is not None]
+        deadline = self.connection.request_deadline()
+        for drained in drains:
+            yield drained, deadline
+
+    def release_unread(self, consumers: Iterable[ClientConsumer], handed_over: Iterable[Delivery] = ()) -> None:
+        """Give back in one ascending pass: `handed_over` as failed, the consumers' unread deliveries as released."""
+        failed = {d.id: d for d in handed_over}
+        unread = [d for consumer in consumers for d in consumer.unread()]
+        for delivery in sorted([*failed.values(), *unread], key=self._age):
+            if delivery.id in failed:
+                self._resolve(delivery, MODIFIED_FAILED)
+            else:
+                self.dispose(delivery, RELEASED)
+
+    def cancel(self, consumers: list[ClientConsumer]) -> Procedure[None]:
+        """Give back what `consumers` have not read, in order and uncounted."""
+        try:
+            yield from self.drain(consumers)
+        finally:
+            self.release_unread(consumers)
+            self.grant(consumers)
+
+    def grant(self, consumers: Iterable[ClientConsumer]) -> None:
+        """Credit again, where somebody is there to read (D2)."""
+        for consumer in consumers:
+            consumer.drained = None
+            consumer.replenish()
+
+    # -- acknowledge and recover -----------------------------------------------------------------------------------
+
+    def acknowledge(self, delivery: Delivery) -> None:
+        """`Message.acknowledge`: all that the session handed over (CLIENT), or this one (INDIVIDUAL); else nothing."""
+        self.check()
+        if self.mode is AcknowledgeMode.CLIENT:
+            delivered, self.delivered = self.delivered, {}
+            for each in delivered.values():
+                self._resolve(each, ACCEPTED)
+        elif self.mode is AcknowledgeMode.INDIVIDUAL and self.delivered.get(delivery.id) is delivery:
+            del self.delivered[delivery.id]
+            self._resolve(delivery, ACCEPTED)
+
+    def recover(self) -> Procedure[None]:
+        """Stop, give back what was handed over and not acknowledged, counted, and what was not read, uncounted (D3)."""
+        self.check()
+        if self.mode is AcknowledgeMode.TRANSACTED:
+            raise IllegalStateError("a transacted session is recovered by rollback()")
+        self.flush_lazy()
+        handed_over, self.delivered = list(self.delivered.values()), {}
+        if self.current is not None:
+            handed_over.append(self.current[1])
+            self.current = None
+        if not handed_over:
+            return
+        queues = {d.link.context.destination for d in handed_over}
+        consumers = [c for c in self.consumers if c.destination in queues and not c.browsing]
+        try:
+            yield from self.drain(consumers)
+        finally:
+            self.release_unread(consumers, handed_over)
+            self.grant(consumers)
+
+    # -- transactions ----------------------------------------------------------------------------------------------
+
+    def transaction(self) -> TransactionController:
+        self.check()
+        if self.controller is None:
+            raise IllegalStateError("the session is not transacted: commit and rollback need transacted=True")
+        return self.controller
+
+    def ready_to_consume(self) -> Procedure[None]:
+        """A transacted hand-over needs a transaction to enlist in."""
+        self.check()
+        controller = self.controller
+        if controller is not None and controller.accepted is None and controller.broken is None:
+            yield from controller.ready()
+
+    def commit(self) -> Procedure[None]:
+        """Discharge the transaction; see redelivery.md b.4 for the order of the steps.
+
+        Raises `TransactionRolledBackError` when the broker did not commit, `TransactionInDoubtError` when its answer
+        was lost, `IllegalStateError` when the session is not transacted or closed.
+        """
+        controller = self.transaction()
+        if controller.broken is not None:
+            yield from self._start_over()
+        queues = set(controller.retired)
+        cancelled = self._cancelled_at_commit()
+        yield from self.drain(cancelled)
+        try:
+            if controller.has_work:
+                yield from controller.discharge(failed=False)
+        except TransactionRolledBackError:
+            yield from self._take_back(queues)
+            raise
+        finally:
+            self._transaction_over()
+            self.release_unread(cancelled)
+            self.grant(cancelled)
+
+    def _cancelled_at_commit(self) -> list[ClientConsumer]:
+        """D1: whose buffers to cancel; by default those that share their queue with another of the session."""
+        policy = self.connection.options.cancel_on_commit
+        if policy == "never":
+            return []
+        consumers = [c for c in self.consumers if not c.browsing]
+        return consumers if policy == "always" else [c for c in consumers if self.has_sibling(c)]
+
+    def rollback(self) -> Procedure[None]:
+        """Give back what the transaction received, counted, and what was not read, uncounted; drop what it sent."""
+        controller = self.transaction()
+        if controller.broken is not None:
+            controller.broken = None
+            yield from self._take_back(set())
+        elif controller.has_work:
+            queues = set(controller.retired)
+            consumers = self._on(queues)
+            late: OperationTimeoutError | None = None
+            try:
+                yield from self.drain(consumers)
+            except OperationTimeoutError as error:
+                late = error  # redelivery.md 123: the discharge is sent all the same
+            try:
+                yield from controller.discharge(failed=True)
+            finally:
+                self._transaction_over()
+                self.release_unread(consumers)
+                self.grant(consumers)
+            if late is not None:
+                raise late
+
+    def _on(self, queues: set[Destination]) -> list[ClientConsumer]:
+        """Every consumer on these queues, not only those that took part (redelivery.md b.6, trap 2)."""
+        return [c for c in self.consumers if c.destination in queues and not c.browsing]
+
+    def _take_back(self, queues: set[Destination]) -> Procedure[None]:
+        """The broker rolled back by itself: give back the unread, so that what it put back comes first again."""
+        consumers = self._on(queues) if queues else [c for c in self.consumers if not c.browsing]
+        self._transaction_over()
+        handed_over, self.delivered = list(self.delivered.values()), {}
+        try:
+            yield from self.drain(consumers)
+        finally:
+            self.release_unread(consumers, handed_over)
+            self.grant(consumers)
+
+    def _start_over(self) -> Procedure[None]:
+        """The transaction was lost: take back, and raise why (redelivery.md 126, 163)."""
+        controller = self.controller
+        assert controller is not None and controller.broken is not None
+        cause, controller.broken = controller.broken, None
+        yield from self._take_back(set())
+        raise TransactionRolledBackError(
+            f"the transaction was lost before the commit: {cause}", scope="transaction", condition=cause.condition
+        ) from cause
+
+    def _transaction_over(self) -> None:
+        for consumer in [*self.consumers, *self.lingering]:
+            if consumer.in_transaction:
+                consumer.in_transaction = False
+                consumer.detach_when_settled()
+        self.lingering = {c for c in self.lingering if c.unsettled}
+
+    # -- consumers and life ----------------------------------------------------------------------------------------
+
+    def add_consumer(self, consumer: ClientConsumer) -> Procedure[None]:
+        """Attach a consumer; unread buffers of its siblings go back first, so that it sees all there is (D1)."""
+        self.check()
+        yield from self.ready_to_consume()
+        if not consumer.browsing:
+            yield from self._cancel_for(consumer)
+        self.consumers.append(consumer)
+        try:
+            attach_consumer(consumer)
+            yield consumer.attached, self.connection.request_deadline()
+            yield from self._check_filters(consumer)
+        except BaseException:
+            if consumer in self.consumers:
+                self.consumers.remove(consumer)
+            raise
+
+    def _check_filters(self, consumer: ClientConsumer) -> Procedure[None]:
+        """The broker names the filters it honours (Part 3, 3.5.3); without one, wrong messages come through (M61)."""
+        link = consumer.link
+        if link is None or not isinstance(link.source, Source) or not link.source.filter:
+            return
+        granted = link.remote_source.filter or {} if isinstance(link.remote_source, Source) else {}
+        missing = [name for name in link.source.filter if name not in granted]
+        if missing:
+            yield from consumer.close()
+            raise UnsupportedFeatureError(f"the broker does not apply the filter {', '.join(missing)}", scope="link")
+
+    def _cancel_for(self, newcomer: ClientConsumer) -> Procedure[None]:
+        siblings = [c for c in self.consumers if c.destination == newcomer.destination and not c.browsing]
+        if not siblings:
+            return
+        self.consumers.append(newcomer)  # from now on the siblings' credit is on demand
+        try:
+            yield from self.cancel(siblings)
+        finally:
+            self.consumers.remove(newcomer)
+
+    def begin_close(self) -> None:
+        """Nothing is handed over any more; blocked receives return nothing."""
+        self.closing = True
+        for consumer in self.consumers:
+            consumer.begin_close()
+        settle(self.ending)
+        self.prompt()
+
+    def close(self) -> Procedure[None]:
+        """Give everything back, roll back what is open, end the AMQP session (redelivery.md b.4)."""
+        if self.closed:
+            return
+        self.begin_close()
+        self.closed = True
+        if self.failure is None:
+            try:
+                yield from self._give_all_back()
+            finally:
+                self.engine_session.end()
+            yield self.ended, self.connection.close_deadline()
+        self.connection.sessions.discard(self)
+
+    def _give_all_back(self) -> Procedure[None]:
+        self.flush_lazy()
+        consumers = [c for c in self.consumers if not c.browsing]
+        try:
+            yield from self.drain(consumers)
+            if self.controller is not None and self.controller.state != NONE:
+                yield from self.controller.end()
+        finally:
+            handed_over, self.delivered = list(self.delivered.values()), {}
+            if self.current is not None:
+                handed_over.append(self.current[1])
+                self.current = None
+            if self.failure is None:
+                self.release_unread(consumers, handed_over)
+            for consumer in self.consumers:
+                consumer.closed = True

@@ -1,0 +1,217 @@
+"""The transaction controller of one transacted session (AMQP 1.0 Part 4).
+
+Theory of operation.  A transacted session is always inside a transaction: the first is declared when the session is
+made, each further one right behind the discharge of its predecessor, in the same write, so that a commit costs one
+round trip.  A coordinator that grants less credit than two (Broker-J grants one) simply gets the declare later.
+
+    NONE ──declare──► DECLARING ──declared──► DECLARED ──discharge──► DISCHARGING ──accepted/rejected──► NONE
+                          │                       │                        │
+                          └────── control link, session or connection lost ┴──► NONE, with `broken` set to the cause
+
+`broken` makes the next commit raise, because the work of the lost transaction was rolled back (Part 4, 4.1: "If the
+link is closed ... all of the non-discharged transactions are immediately rolled back").
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from jmsish.client.links import OUTCOMES
+from jmsish.client.procedures import Procedure, fail, settle
+from jmsish.engine.outcomes import (
+    ACCEPTED,
+    Accepted,
+    AmqpError,
+    Coordinator,
+    Declare,
+    Declared,
+    Discharge,
+    Rejected,
+    Source,
+    TransactionalState,
+    encode_control,
+)
+from jmsish.errors import JMSError, OperationTimeoutError, TransactionInDoubtError, TransactionRolledBackError
+
+if TYPE_CHECKING:
+    from jmsish.client.session import ClientSession
+    from jmsish.destination import Destination
+    from jmsish.engine.link import Link
+
+NONE, DECLARING, DECLARED, DISCHARGING = range(4)
+
+class TransactionController:
+    """Declares and discharges the transactions of one session, one after the other."""
+
+    def __init__(self, session: ClientSession) -> None:
+        self.session = session
+        self.state = NONE
+        self.link: Link | None = None
+        self.attached: Future[None] = Future()
+        self.declaring: Future[Any] | None = None
+        self.discharging: Future[Any] | None = None
+        self.accepted: TransactionalState | None = None
+        self.posting: TransactionalState | None = None
+        self.retired: set[Destination] = set()
+        self.sent = 0
+        self.broken: JMSError | None = None
+        self._unsent: deque[tuple[bytes, Future[Any]]] = deque()
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.sent or self.retired)
+
+    # -- control link ----------------------------------------------------------------------------------------------
+
+    def attach(self) -> None:
+        """Attach the control link and declare the first transaction behind it."""
+        connection = self.session.connection
+        name = connection.unique_name("coordinator")
+        self.attached = Future()
+        self.link = self.session.engine_session.sender(
+            name,
+            source=Source(address=name, outcomes=OUTCOMES),
+            target=Coordinator(capabilities=("amqp:local-transactions",)),
+            context=self,
+        )
+        self.declare()
+
+    def declare(self) -> None:
+        self.state = DECLARING
+        self.declaring = self._control(Declare())
+
+    def _control(self, command: Declare | Discharge) -> Future[Any]:
+        answer: Future[Any] = Future()
+        self._unsent.append((encode_control(command), answer))
+        self.pump()
+        return answer
+
+    def pump(self) -> None:
+        """Send the control messages for which the coordinator has granted credit."""
+        link = self.link
+        while self._unsent and link is not None and link.credit > 0:
+            payload, answer = self._unsent.popleft()
+            link.send(payload, context=answer)
+
+    # -- what happened ---------------------------------------------------------------------------------------------
+
+    def on_attached(self) -> None:
+        link = self.link
+        if link is not None and link.remote_target is not None:
+            settle(self.attached)
+
+    def on_detached(self, error: AmqpError | None) -> None:
+        text = "the broker closed the transaction coordinator link"
+        if error is not None and error.description:
+            text += f": {error.description}"
+        condition = error.condition if error is not None else None
+        self.lost(TransactionRolledBackError(text, scope="transaction", condition=condition))
+
+    def lost(self, cause: JMSError, in_doubt: bool = False) -> None:
+        """The control link is gone: what it declared is rolled back, or unknown where a commit was under way."""
+        if self.state == DISCHARGING and in_doubt:
+            doubt = TransactionInDoubtError(
+                f"the connection was lost before the broker answered the commit: {cause}", scope="transaction"
+            )
+            fail(self.discharging, doubt)
+        else:
+            fail(self.discharging, cause)
+        if self.has_work or self.state == DISCHARGING:
+            self.broken = cause
+        fail(self.declaring, cause)
+        fail(self.attached, cause)
+        self._unsent.clear()
+        self.link = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self.state = NONE
+        self.accepted = self.posting = None
+        self.retired = set()
+        self.sent = 0
+
+    def _on_declared(self, outcome: Any) -> None:
+        if not isinstance(outcome, Declared):
+            self._forget()
+            raise refused("declare a transaction", outcome)
+        self.state = DECLARED
+        self.posting = TransactionalState(outcome.txn_id)
+        self.accepted = TransactionalState(outcome.txn_id, ACCEPTED)
+
+    # -- procedures ------------------------------------------------------------------------------------------------
+
+    def ready(self) -> Procedure[None]:
+        """Wait until a transaction is declared; attach and declare again where the last one was lost unused."""
+        if self.state == NONE:
+            if self.link is None:
+                self.attach()
+            else:
+                self.declare()
+        if self.state == DECLARING:
+            declaring = self.declaring
+            assert declaring is not None
+            outcome = yield declaring, self.session.connection.request_deadline()
+            if self.declaring is declaring and self.state == DECLARING:
+                self._on_declared(outcome)
+
+    def discharge(self, failed: bool) -> Procedure[None]:
+        """Commit or roll back, and declare the next transaction in the same write.
+
+        Raises `TransactionRolledBackError` when the coordinator rejects a commit.
+        """
+        assert self.posting is not None
+        txn_id = self.posting.txn_id
+        self._forget()
+        self.state = DISCHARGING
+        answer = self.discharging = self._control(Discharge(txn_id, failed))
+        following = self.declaring = self._control(Declare())
+        deadline = self.session.connection.request_deadline()
+        try:
+            outcome = yield answer, deadline
+        except OperationTimeoutError as error:
+            self.state = DECLARING  # the declare behind it is still on its way
+            if failed:
+                raise
+            text = f"the broker has not answered the commit: {error}"
+            raise TransactionInDoubtError(text, scope="transaction") from None
+        finally:
+            self.discharging = None
+        if self.state == DISCHARGING:
+            self.state = DECLARING
+            declared = yield following, deadline
+            if isinstance(declared, Declared):
+                self._on_declared(declared)
+            else:
+                self.state = NONE  # the discharge stands; whoever works next declares again and hears why
+        if not isinstance(outcome, Accepted) and not failed:
+            raise rolled_back(outcome)
+
+    def end(self) -> Procedure[None]:
+        """Roll back what is open, for a session that closes (redelivery.md 128)."""
+        if self.state != DECLARED or self.posting is None:
+            return
+        txn_id = self.posting.txn_id
+        self._forget()
+        self.state = DISCHARGING
+        answer = self.discharging = self._control(Discharge(txn_id, True))
+        yield answer, self.session.connection.request_deadline()
+        self.state = NONE
+
+
+def refused(what: str, outcome: Any) -> JMSError:
+    error = outcome.error if isinstance(outcome, Rejected) else None
+    condition = error.condition if error else None
+    reason = (error.description or error.condition) if error else repr(outcome)
+    return JMSError(f"the broker refused to {what}: {reason}", scope="transaction", condition=condition)
+
+
+def rolled_back(outcome: Any) -> TransactionRolledBackError:
+    error = outcome.error if isinstance(outcome, Rejected) else None
+    condition = error.condition if error else None
+    description = error.description if error else None
+    return TransactionRolledBackError(
+        f"the broker rolled the transaction back: {description or condition or outcome!r}",
+        scope="transaction", condition=condition, description=description,
+    )

@@ -1,0 +1,44 @@
+"""What a driver knows of the client it drives: bytes in, bytes out, a deadline, and calls to make outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+from jmsish.errors import JMSError
+
+T = TypeVar("T")
+
+Steps = Generator["tuple[Future[Any], float | None]", Any, T]
+"""A procedure: yields what it waits for and until when (monotonic seconds), returns its result."""
+
+
+class ClientCore(Protocol):
+    """A sans-I/O client connection; every member is used by its owner only."""
+
+    now: float
+    calls: list[tuple[Callable[..., Any], tuple[Any, ...]]]
+    failure: JMSError | None
+
+    @property
+    def output_size(self) -> int:
+        """Octets waiting to be written."""
+
+    def receive(self, data: bytes) -> None: ...
+
+    def receive_eof(self) -> None: ...
+
+    def take_output(self) -> bytes: ...
+
+    def tick(self, now: float) -> float | None: ...
+
+    def fail(self, error: JMSError) -> None: ...
+
+
+COALESCE_OCTETS = 16384
+"""Output beyond this is written at once: a write costs 5 µs, and 16 KiB spread it over some sixty small messages."""
+
+COALESCE_SECONDS = 0.001
+"""Output that nobody waits for is written at once unless something was written within this time: a lone
+acknowledgement leaves immediately, a stream of them a thousand times a second."""

@@ -1,0 +1,296 @@
+"""The driver of an asyncio client: the event loop owns the core, so there is no lock.
+
+A procedure is stepped in place as long as what it waits for is there already (over `vm://` it mostly is), and only then
+by a task.  A task that is cancelled in the middle of a procedure waits for the procedure's end and is cancelled then,
+because half a commit helps nobody; only a receive is cancelled at once, and takes nothing with it: a message leaves the
+buffer in the very step in which the receiver gets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from ssl import SSLContext
+from time import monotonic
+from typing import Any, Protocol, TypeVar
+
+from jmsish.drivers.core import COALESCE_OCTETS, ClientCore, Steps
+from jmsish.drivers.transport import PipeEnd
+from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
+
+T = TypeVar("T")
+
+log = logging.getLogger("jmsish.client")
+
+LONGEST_NAP = 1.0
+"""Seconds between two looks at the clock: the finest deadline a core sets by itself is a second away (D12)."""
+
+
+class Wire(Protocol):
+    """What the driver writes to."""
+
+    peer: str
+
+    def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class PipeWire:
+    """An in-memory pipe, read in the loop."""
+
+    def __init__(self, pipe: PipeEnd, driver: LoopDriver) -> None:
+        self.peer = pipe.peer
+        self._pipe = pipe
+        self._driver = driver
+        self._sending = False
+        pipe.set_reader(self._signal)
+
+    def _signal(self) -> None:
+        """Octets have arrived; may be called in any thread, and in our own send, which looks by itself."""
+        if not self._sending:
+            try:
+                self._driver.loop.call_soon_threadsafe(self.read)
+            except RuntimeError:
+                pass  # the loop is closed: nobody reads any more
+
+    def write(self, data: bytes) -> None:
+        self._sending = True
+        try:
+            self._pipe.send(data)
+        finally:
+            self._sending = False
+        self.read()
+
+    def read(self) -> None:
+        while True:
+            data = self._pipe.recv_nowait()
+            if data is None:
+                return
+            if not data:
+                self._driver.receive_eof(None)
+                return
+            self._driver.receive(data)
+
+    def close(self) -> None:
+        self._pipe.set_reader(None)
+        self._pipe.close()
+
+
+class SocketWire(asyncio.Protocol):
+    """A TCP or TLS connection as asyncio gives it."""
+
+    def __init__(self, driver: LoopDriver, peer: str) -> None:
+        self.peer = peer
+        self._driver = driver
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._driver.receive(data)
+        self._driver.flush()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._driver.receive_eof(error)
+
+    def write(self, data: bytes) -> None:
+        if self._transport is None or self._transport.is_closing():
+            raise ConnectionLostError(f"the connection to {self.peer} is closed")
+        self._transport.write(data)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+
+class LoopDriver:
+    """Drives one client connection in the running event loop."""
+
+    def __init__(self, core: ClientCore) -> None:
+        self.core = core
+        self.loop = asyncio.get_running_loop()
+        self.wire: Wire | None = None
+        self._flushing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._stopped = False
+
+    # -- connecting ------------------------------------------------------------------------------------------------
+
+    def join_pipe(self, pipe: PipeEnd) -> None:
+        self.wire = PipeWire(pipe, self)
+        self._watch()
+
+    async def join_socket(self, host: str, port: int, *, timeout: float | None, ssl_context: SSLContext | None,
+                          server_hostname: str | None = None) -> None:
+        """Connect by TCP, or TLS with a context.  Raises `ConnectionLostError` naming host, port and cause."""
+        where = f"{host}:{port}"
+        name = (server_hostname or host) if ssl_context is not None else None
+        connecting = self.loop.create_connection(
+            lambda: SocketWire(self, where), host, port, ssl=ssl_context, server_hostname=name
+        )
+        try:
+            _, wire = await asyncio.wait_for(connecting, timeout)
+        except asyncio.TimeoutError:
+            text = f"connecting to {where} took longer than {timeout} s"
+            raise ConnectionLostError(text, scope="connection") from None
+        except OSError as error:
+            raise ConnectionLostError(f"cannot connect to {where}: {error}", scope="connection") from error
+        self.wire = wire
+        self._watch()
+
+    # -- running the core ------------------------------------------------------------------------------------------
+
+    def call(self, function: Callable[..., T], *args: Any) -> T:
+        self.core.now = monotonic()
+        return function(*args)
+
+    async def run(self, steps: Steps[T], cancellable: bool = False) -> T:
+        """Run a procedure to its end; see the module's theory for what cancelling does."""
+        try:
+            self.core.now = monotonic()
+            future, deadline = steps.send(None)
+            self.flush()
+            while future.done():
+                self.core.now = monotonic()
+                error = future.exception()
+                future, deadline = steps.throw(error) if error is not None else steps.send(future.result())
+                self.flush()
+        except StopIteration as stop:
+            self.nudge()
+            return stop.value  # type: ignore[no-any-return]
+        except BaseException:
+            self.nudge()
+            raise
+        rest = self._finish(steps, future, deadline)
+        if cancellable:
+            return await rest
+        task = self.loop.create_task(rest)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait([task])
+            raise
+
+    async def _finish(self, steps: Steps[T], future: Future[Any], deadline: float | None) -> T:
+        try:
+            while True:
+                error: BaseException | None = None
+                result: Any = None
+                try:
+                    result = await self.wait(future, deadline)
+                except BaseException as raised:
+                    error = raised
+                self.core.now = monotonic()
+                future, deadline = steps.throw(error) if error is not None else steps.send(result)
+                self.flush()
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        finally:
+            self.nudge()
+
+    async def wait(self, future: Future[T], deadline: float | None) -> T:
+        """The future's result.  Raises `OperationTimeoutError` when `deadline` passes first."""
+        if not future.done():
+            waiter = self.loop.create_future()
+
+            def wake(_: Any = None) -> None:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+            future.add_done_callback(wake)
+            timer = None if deadline is None else self.loop.call_later(max(deadline - monotonic(), 0), wake)
+            try:
+                await waiter
+            finally:
+                if timer is not None:
+                    timer.cancel()
+            if not future.done():
+                raise OperationTimeoutError("no answer from the broker within the time allowed")
+        return future.result()
+
+    # -- bytes -----------------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        self.core.now = monotonic()
+        self.core.receive(data)
+        self.nudge()
+
+    def receive_eof(self, error: Exception | None) -> None:
+        self.core.now = monotonic()
+        if error is not None and self.core.failure is None:
+            peer = self.wire.peer if self.wire is not None else "the broker"
+            self.core.fail(ConnectionLostError(f"connection to {peer} lost: {error}", scope="connection"))
+        self.core.receive_eof()
+        self._make_calls()
+
+    def flush(self) -> None:
+        """Write what the core has to say."""
+        while True:
+            data = self.core.take_output()
+            if not data or self.wire is None:
+                break
+            try:
+                self.wire.write(data)
+            except (JMSError, OSError) as error:
+                if self.core.failure is None:
+                    self.core.fail(error if isinstance(error, JMSError) else ConnectionLostError(str(error)))
+                break
+        if self.core.calls:
+            self._make_calls()
+
+    def nudge(self) -> None:
+        """Write soon: once for all that is said in this turn of the loop."""
+        if self.core.output_size >= COALESCE_OCTETS:
+            self.flush()
+        elif not self._flushing and (self.core.output_size or self.core.calls):
+            self._flushing = True
+            self.loop.call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flushing = False
+        self.flush()
+
+    # -- time and callbacks ----------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Let the core see the clock, and come again at its deadline."""
+        if self._stopped:
+            return
+        now = monotonic()
+        deadline = self.core.tick(now)
+        self.nudge()
+        nap = LONGEST_NAP if deadline is None else min(max(deadline - now, 0.001), LONGEST_NAP)
+        self._timer = self.loop.call_later(nap, self._watch)
+
+    def _make_calls(self) -> None:
+        calls, self.core.calls = self.core.calls, []
+        for function, args in calls:
+            task = self.loop.create_task(_make_call(function, args))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def stop(self) -> None:
+        """Close the wire.  Silent when it was done before."""
+        if not self._stopped:
+            self._stopped = True
+            if self._timer is not None:
+                self._timer.cancel()
+            if self.wire is not None:
+                self.wire.close()
+
+
+async def _make_call(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    try:
+        result = function(*args)
+        if asyncio.iscoroutine(result):
+            await result
+    except Exception:
+        log.exception("a callback of the application failed: %r", function)

@@ -1,0 +1,223 @@
+"""Connections that block."""
+
+from __future__ import annotations
+
+import ssl
+from time import monotonic
+from typing import Any
+
+from jmsish._facade import ConnectionMetaData, ExceptionListener, check_listener, check_mode, make_core, tls_context
+from jmsish.client.connection import ClientConnection
+from jmsish.destination import Destination
+from jmsish.drivers.registry import connect_vm
+from jmsish.drivers.sockets import connect_tcp
+from jmsish.drivers.threaded import ThreadedDriver
+from jmsish.drivers.transport import Transport
+from jmsish.errors import ConnectionLostError, IllegalStateError, JMSError
+from jmsish.modes import AcknowledgeMode
+from jmsish.options import ConnectionTarget, parse_url
+from jmsish.sync.closing import Closing
+from jmsish.sync.session import Session
+
+
+class Connection(Closing):
+    """A connection to a broker (JMS 3.1, 6.1): made by `connect`, which starts it, or by a `ConnectionFactory`."""
+
+    def __init__(self, core: ClientConnection, transport: Transport) -> None:
+        self._core = core
+        self._driver = ThreadedDriver(core, transport)
+        self._sessions: set[Session] = set()
+        self._driver.start()
+
+    # -- state -----------------------------------------------------------------------------------------------------
+
+    @property
+    def client_id(self) -> str | None:
+        """The client id: the AMQP container id.  It can be set until the connection is first used."""
+        return self._core.client_id
+
+    @client_id.setter
+    def client_id(self, client_id: str) -> None:
+        self._driver.call(self._core.set_client_id, client_id)
+
+    @property
+    def metadata(self) -> ConnectionMetaData:
+        """What this library is, and what the broker says of itself."""
+        self._driver.run(self._core.open())
+        return ConnectionMetaData(self._core)
+
+    @property
+    def exception_listener(self) -> ExceptionListener | None:
+        """A callable that gets the errors no call waits for, a lost connection above all."""
+        return self._core.exception_listener
+
+    @exception_listener.setter
+    def exception_listener(self, listener: ExceptionListener | None) -> None:
+        check_listener(listener)
+        self._core.exception_listener = listener
+
+    @property
+    def is_started(self) -> bool:
+        """Whether messages are delivered."""
+        return self._core.started and not self.is_closed
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection was closed, by the application or by a failure."""
+        return self._core.closed or self._core.failure is not None
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    def create_session(
+        self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
+    ) -> Session:
+        """A session; a transacted one ignores `acknowledge_mode`."""
+        mode = check_mode(transacted, acknowledge_mode)
+        session = Session(self, self._driver.run(self._core.create_session(mode)))
+        self._sessions.add(session)
+        return session
+
+    def start(self) -> None:
+        """Start, or resume, the delivery of messages.  On a started connection nothing happens."""
+        self._driver.run(self._core.open())
+        self._driver.call(self._core.start)
+        self._driver.flush()
+        self._driver.poll()
+
+    def stop(self) -> None:
+        """Hold back the delivery of messages; waits for running listeners.  Raises `IllegalStateError` from one."""
+        for session in list(self._sessions):
+            if session._listeners is not None:
+                session._listeners.forbid("stopping a connection")
+        self._driver.call(self._core.stop)
+        for session in list(self._sessions):
+            if session._listeners is not None:
+                session._listeners.wait_until_idle()
+
+    def close(self) -> None:
+        """Close the sessions, then the connection.  Raises `IllegalStateError` from a listener.  Twice is silent."""
+        for session in list(self._sessions):
+            if session._listeners is not None:
+                session._listeners.forbid("closing a connection")
+        try:
+            for session in list(self._sessions):
+                try:
+                    session.close()
+                except JMSError:
+                    if self._core.failure is None:
+                        raise
+            self._driver.run(self._core.close())
+        finally:
+            self._driver.stop()
+
+    def _open(self) -> None:
+        self._driver.run(self._core.open())
+
+    def _create_temporary(self, topic: bool) -> Any:
+        made = self._driver.run(self._core.temporary.create(topic))
+        return type(made)(made.name, self)  # type: ignore[call-arg]
+
+    def delete_temporary(self, destination: Destination) -> None:
+        """What `TemporaryQueue.delete` and `TemporaryTopic.delete` call."""
+        self._driver.run(self._core.temporary.delete(destination))
+
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "started" if self._core.started else "stopped"
+        return f"<Connection to {self._core.peer} {state}>"
+
+
+class ConnectionFactory:
+    """Makes stopped connections to one place, as JMS says."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        username: str | None = None,
+        password: str | None = None,
+        client_id: str | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        **options: Any,
+    ) -> None:
+        """See `connect` for the arguments.  Raises `ValueError` for an unknown scheme or option."""
+        self._url = url
+        self._given = {"username": username, "password": password, "client_id": client_id, **options}
+        self._ssl_context = ssl_context
+        parse_url(url, **self._given)
+
+    def create_connection(self, username: str | None = None, password: str | None = None) -> Connection:
+        """A stopped connection, authenticated; its open goes out at the first use, so that `client_id` can be set."""
+        given = dict(self._given)
+        if username is not None:
+            given.update(username=username, password=password)
+        return _dial(parse_url(self._url, **given), self._ssl_context)
+
+
+def connect(
+    url: str,
+    *,
+    username: str | None = None,
+    password: str | None = None,
+    client_id: str | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    start: bool = True,
+    **options: Any,
+) -> Connection:
+    """Connect to a broker: `vm://NAME`, `amqp://host:port`, `amqps://host:port`, `failover:(url,url)`.
+
+    The connection is open, and started unless `start` is false.  Options are keywords (`prefetch=100`) or part of the
+    URL (`?jms.prefetch=100`); see `jmsish.options.ConnectionOptions`.  Raises `ValueError` for an unknown scheme or
+    option, `ConnectionLostError` when the broker cannot be reached, `JMSSecurityError` when it refuses the credentials.
+    """
+    target = parse_url(url, username=username, password=password, client_id=client_id, **options)
+    connection = _dial(target, ssl_context)
+    try:
+        connection._open()
+        if start:
+            connection.start()
+    except BaseException:
+        connection._driver.stop()
+        raise
+    return connection
+
+
+def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Connection:
+    """Reach the first of the target's brokers that can be reached, and authenticate."""
+    failures: list[str] = []
+    last: JMSError | None = None
+    for place in target.alternatives:
+        try:
+            return _dial_one(place, target, ssl_context)
+        except ConnectionLostError as error:
+            failures.append(str(error))
+            last = error
+    if last is not None and len(failures) == 1:
+        raise last
+    raise ConnectionLostError("no broker could be reached: " + "; ".join(failures)) from last
+
+
+def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Connection:
+    deadline = None if place.options.connect_timeout is None else monotonic() + place.options.connect_timeout
+    transport: Transport
+    if place.scheme == "vm":
+        assert place.name is not None
+        transport = connect_vm(place.name)
+    else:
+        assert place.host is not None and place.port is not None
+        tls = tls_context(place, ssl_context)
+        transport = connect_tcp(
+            place.host, place.port, timeout=place.options.connect_timeout, ssl_context=tls,
+            server_hostname=place.host if tls is not None else None,
+        )
+    core = make_core(place, place.client_id or whole.client_id)
+    connection = Connection(core, transport)
+    try:
+        connection._driver.wait(core.authenticated, deadline)
+    except BaseException:
+        connection._driver.stop()
+        raise
+    return connection
+
+
+__all__ = ["Connection", "ConnectionFactory", "IllegalStateError", "connect"]

@@ -1,0 +1,161 @@
+"""Consumers and browsers that block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from jmsish._facade import ConsumerFace, Duration, check_listener, timeout_of
+from jmsish.client.consumer import ClientConsumer
+from jmsish.destination import Destination
+from jmsish.engine.delivery import Delivery
+from jmsish.errors import IllegalStateError
+from jmsish.message import Message
+from jmsish.sync.closing import Closing
+
+if TYPE_CHECKING:
+    from jmsish.sync.session import Session
+
+Listener = Callable[[Message], Any]
+
+
+class MessageConsumer(ConsumerFace, Closing):
+    """Receives the messages of a destination: by `receive`, by iteration, or by a listener."""
+
+    def __init__(self, session: Session, core: ClientConsumer) -> None:
+        self._session = session
+        self._core = core
+        self._listener_: Listener | None = None
+
+    def receive(self, timeout: Duration | None = None) -> Message | None:
+        """The next message, or None: after `timeout` seconds (0 does not wait), or when the consumer is closed.
+
+        Without a timeout it waits for ever.  Raises `IllegalStateError` on a closed consumer or one with a listener,
+        and the cause when the connection fails (JMS 3.1, 8.6).
+        """
+        if timeout == 0:
+            return self.receive_no_wait()
+        with self._session._exclusive:
+            driver = self._session._driver
+            with driver.lock:
+                driver.core.now = monotonic()
+                delivery = self._core.receive_now()
+            if delivery is not None:
+                driver.nudge()
+            else:
+                self._check_synchronous()
+                seconds = timeout_of(timeout)
+                deadline = None if seconds is None else monotonic() + seconds
+                delivery = driver.run(self._core.receive(deadline))
+        return None if delivery is None else self._message(delivery)
+
+    def receive_no_wait(self) -> Message | None:
+        """The next message if there is one; the broker is asked before the answer is None."""
+        with self._session._exclusive:
+            self._check_synchronous()
+            delivery = self._session._driver.run(self._core.receive(None, wait=False))
+        return None if delivery is None else self._message(delivery)
+
+    def receive_body(self, type: type[Any], timeout: Duration | None = None) -> Any:
+        """The body of the next message as `type`, or None as `receive` does.
+
+        Raises `MessageFormatError` when the body cannot be had as that type; the message is then received all the same
+        in the modes that acknowledge by themselves (JMS 3.1, 2.8.5).
+        """
+        message = self.receive(timeout)
+        return None if message is None else message.get_body(type)
+
+    def __iter__(self) -> Iterator[Message]:
+        """The messages as they come, until the consumer is closed."""
+        while True:
+            message = None if self._core.closed else self.receive()
+            if message is None:
+                return
+            yield message
+
+    @property
+    def listener(self) -> Listener | None:
+        """The callable that gets each message in a thread of the session's; None to receive by calls."""
+        return self._listener_
+
+    @listener.setter
+    def listener(self, listener: Listener | None) -> None:
+        check_listener(listener)
+        self._core.check()
+        self._listener_ = listener
+        self._session._driver.call(self._core.set_listening, listener is not None)
+        if listener is not None:
+            self._session._listen()
+        self._session._driver.flush()
+
+    def close(self) -> None:
+        """Close the consumer; what it has not read goes back to the queue, unmarked and in its place.
+
+        Waits for a running listener of this consumer, unless that listener itself closes it.  Twice is silent.
+        """
+        session = self._session
+        session._driver.call(self._core.begin_close)
+        listeners = session._listeners
+        if listeners is not None and listeners.consumer is self._core:
+            listeners.wait_until_idle()
+        session._driver.run(self._core.close())
+        session._faces.pop(self._core, None)
+
+    def _listener(self, message: Message) -> None:
+        listener = self._listener_
+        if listener is not None:
+            listener(message)
+
+    def _message(self, delivery: Delivery) -> Message:
+        return self._session._message(delivery, self._core.destination)
+
+    def _check_synchronous(self) -> None:
+        if self._core.listening:
+            raise IllegalStateError("the consumer has a listener: receive by one of the two")
+
+
+class QueueBrowser(Closing):
+    """Looks at the messages of a queue without taking them; each iteration starts anew."""
+
+    def __init__(self, session: Session, queue: Destination, selector: str | None) -> None:
+        self._session = session
+        self._queue = queue
+        self._selector = selector
+        self._open: list[ClientConsumer] = []
+        self._closed = False
+
+    @property
+    def queue(self) -> Destination:
+        """The queue."""
+        return self._queue
+
+    @property
+    def selector(self) -> str | None:
+        """The selector, or None."""
+        return self._selector
+
+    def __iter__(self) -> Iterator[Message]:
+        """The messages that are available now, in queue order."""
+        if self._closed:
+            raise IllegalStateError("the browser is closed")
+        driver = self._session._driver
+        core = self._session._new_consumer(self._queue, self._selector, browsing=True)
+        self._open.append(core)
+        try:
+            while not self._closed:
+                with self._session._exclusive:
+                    delivery = driver.run(core.browse())
+                if delivery is None:
+                    return
+                yield self._session._message(delivery, self._queue)
+        finally:
+            if core in self._open:
+                self._open.remove(core)
+                driver.run(core.close())
+
+    def close(self) -> None:
+        """Close the browser.  Twice is silent."""
+        self._closed = True
+        while self._open:
+            self._session._driver.run(self._open.pop().close())

@@ -1,0 +1,55 @@
+"""A session is used by one thread at a time: a second one is refused, not made to wait."""
+
+from __future__ import annotations
+
+import threading
+from threading import get_ident
+from typing import Any
+
+from jmsish.errors import ConcurrencyError
+
+
+class Exclusive:
+    """Held by the thread that uses a session, for as long as its call lasts; the same thread may enter again."""
+
+    __slots__ = ("_lock", "_owner", "_depth")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner = 0
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        me = get_ident()
+        if self._lock.acquire(False):
+            self._owner = me
+        elif self._owner != me:
+            raise ConcurrencyError(
+                f"a session is used by one thread at a time: thread {name_of(me)!r} came while "
+                f"thread {name_of(self._owner)!r} uses it"
+            )
+        self._depth += 1
+
+    def __exit__(self, *failure: Any) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._owner = 0
+            self._lock.release()
+
+    def wait(self) -> None:
+        """Enter, waiting for whoever uses the session (for listeners and closes)."""
+        me = get_ident()
+        if self._owner != me:
+            self._lock.acquire()
+            self._owner = me
+        self._depth += 1
+
+
+def name_of(ident: int) -> str:
+    for thread in threading.enumerate():
+        if thread.ident == ident:
+            return thread.name
+    return str(ident)

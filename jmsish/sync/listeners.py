@@ -1,0 +1,97 @@
+"""The thread that calls a session's listeners, one message after the other."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from jmsish._facade import PATIENCE, back_off
+from jmsish.client.consumer import ClientConsumer
+from jmsish.engine.delivery import Delivery
+from jmsish.errors import IllegalStateError, JMSError
+
+if TYPE_CHECKING:
+    from jmsish.sync.session import Session
+
+log = logging.getLogger("jmsish.client")
+
+class ListenerThread:
+    """Hands messages to the listeners of one session, in the order in which they arrived."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._busy = threading.Lock()
+        self.consumer: ClientConsumer | None = None
+        """Whose listener is running."""
+        self._thread = threading.Thread(target=self._run, name="jmsish listeners", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is a listener of this session."""
+        return threading.current_thread() is self._thread
+
+    def wait_until_idle(self) -> None:
+        """Wait for the listener that is running (JMS 3.1, 6.1.5: stop and close wait for it)."""
+        if not self.is_current:
+            with self._busy:
+                pass
+
+    def forbid(self, what: str) -> None:
+        if self.is_current:
+            raise IllegalStateError(f"{what} from a listener of its own would wait for itself")
+
+    def _run(self) -> None:
+        session = self._session
+        driver, core = session._driver, session._core
+        while True:
+            try:
+                prompt: Future[None] | None = driver.call(core.listener_prompt)
+                if prompt is None:
+                    return
+                if not prompt.done():
+                    driver.wait(prompt, None)
+                session._exclusive.wait()
+                with self._busy:
+                    try:
+                        failures = self._deliver()
+                    finally:
+                        session._exclusive.leave()
+                pause = back_off(failures)
+                if pause:
+                    self._pause(pause, failures)
+            except JMSError as error:
+                log.debug("listeners of a session stop: %s", error)
+                return
+
+    def _deliver(self) -> int:
+        """Call one listener; how often its message has failed in a row."""
+        driver, core = self._session._driver, self._session._core
+        ready: tuple[ClientConsumer, Delivery] | None = driver.call(core.next_for_listener)
+        if ready is None:
+            return 0
+        consumer, delivery = ready
+        self.consumer = consumer
+        try:
+            face = self._session._face_of(consumer)
+            face._listener(face._message(delivery))
+        except Exception:
+            log.exception("a listener of %s failed", consumer.destination)
+            return driver.run(core.listener_failed())
+        finally:
+            self.consumer = None
+        driver.call(core.listener_returned)
+        driver.nudge()
+        return 0
+
+    def _pause(self, seconds: float, failures: int) -> None:
+        """Wait before the next try, or until the session closes."""
+        if failures == PATIENCE + 1:
+            log.warning("a message failed %d times in a row; its consumer backs off", failures)
+        core, driver = self._session._core, self._session._driver
+        try:
+            driver.wait(core.ending, core.connection.now + seconds)
+        except JMSError:
+            return

@@ -1,0 +1,192 @@
+"""Sessions that block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from jmsish._facade import SessionFace, check_destination, check_prefetch, selector_of
+from jmsish.client.consumer import ClientConsumer
+from jmsish.client.producer import ClientProducer
+from jmsish.client.session import ClientSession
+from jmsish.destination import Destination, TemporaryQueue, TemporaryTopic
+from jmsish.engine.codec import ReceivedMessage
+from jmsish.engine.delivery import Delivery
+from jmsish.message import Message, message_from
+from jmsish.sync.closing import Closing
+from jmsish.sync.consumer import MessageConsumer, QueueBrowser
+from jmsish.sync.exclusive import Exclusive
+from jmsish.sync.listeners import ListenerThread
+from jmsish.sync.producer import MessageProducer
+
+if TYPE_CHECKING:
+    from jmsish.sync.connection import Connection
+
+
+class _Acknowledger:
+    """What a message knows of the session it came by."""
+
+    __slots__ = ("_session", "_delivery")
+
+    def __init__(self, session: Session, delivery: Delivery) -> None:
+        self._session = session
+        self._delivery = delivery
+
+    def acknowledge(self, message: Message) -> None:
+        session = self._session
+        with session._exclusive:
+            session._driver.call(session._core.acknowledge, self._delivery)
+            session._driver.flush()
+            session._driver.poll()
+
+
+class Session(SessionFace, Closing):
+    """A single-threaded context for sending and receiving (JMS 3.1, 6.2).
+
+    Made by `Connection.create_session`.  A second thread that uses it at the same time gets a `ConcurrencyError`;
+    `close` may be called by any.
+    """
+
+    def __init__(self, connection: Connection, core: ClientSession) -> None:
+        self._connection = connection
+        self._core = core
+        self._driver = connection._driver
+        self._exclusive = Exclusive()
+        self._listeners: ListenerThread | None = None
+        self._faces: dict[ClientConsumer, MessageConsumer] = {}
+
+    # -- consumers and producers -----------------------------------------------------------------------------------
+
+    def create_consumer(
+        self,
+        destination: Destination,
+        selector: str | None = None,
+        *,
+        no_local: bool = False,
+        prefetch: int | None = None,
+    ) -> MessageConsumer:
+        """A consumer of `destination`.
+
+        `prefetch` is how many messages may be sent ahead of `receive` (default: the connection's option).  Raises
+        `InvalidDestinationError` when the destination cannot be consumed from.
+        """
+        core = self._new_consumer(check_destination(destination), selector, no_local=no_local, prefetch=prefetch)
+        consumer = self._faces[core] = MessageConsumer(self, core)
+        return consumer
+
+    def create_browser(self, queue: Destination, selector: str | None = None) -> QueueBrowser:
+        """A browser of `queue`: looks without taking."""
+        self._core.check()
+        return QueueBrowser(self, check_destination(queue), selector_of(selector))
+
+    def create_producer(self, destination: Destination | None = None) -> MessageProducer:
+        """A producer that sends to `destination`, or, without one, to the destination given with each send."""
+        if destination is not None:
+            check_destination(destination)
+        with self._exclusive:
+            core = ClientProducer(self._core, destination)
+            self._driver.run(core.attach())
+        return MessageProducer(self, core)
+
+    def create_temporary_queue(self) -> TemporaryQueue:
+        """A queue that only this connection consumes from, deleted with the connection or by its `delete()`."""
+        with self._exclusive:
+            self._core.check()
+            return self._connection._create_temporary(topic=False)  # type: ignore[no-any-return]
+
+    def create_temporary_topic(self) -> TemporaryTopic:
+        """A topic that only this connection consumes from, deleted with the connection or by its `delete()`."""
+        with self._exclusive:
+            self._core.check()
+            return self._connection._create_temporary(topic=True)  # type: ignore[no-any-return]
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Acknowledge all that was received and send all that was sent since the last commit or rollback, as one.
+
+        Raises `TransactionRolledBackError` when the broker rolled back instead, `TransactionInDoubtError` when its
+        answer was lost, `IllegalStateError` when the session is not transacted (JMS 3.1, 6.2.7).
+        """
+        with self._exclusive:
+            self._driver.run(self._core.commit())
+
+    def rollback(self) -> None:
+        """Undo what was received and sent since the last commit or rollback.
+
+        What was received comes again, marked as redelivered, before everything later; what was only prefetched goes
+        back unmarked (JMS 3.1, 6.2.7).
+        """
+        with self._exclusive:
+            self._driver.run(self._core.rollback())
+
+    def recover(self) -> None:
+        """Have the messages that were received and not acknowledged delivered again, marked, from the first on.
+
+        Raises `IllegalStateError` in a transacted session (JMS 3.1, 6.2.12).
+        """
+        with self._exclusive:
+            self._driver.run(self._core.recover())
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """Commit at the end of the block, roll back if it raises."""
+        self._core.transaction()
+        try:
+            yield self
+        except BaseException:
+            if not self.is_closed:
+                self.rollback()
+            raise
+        self.commit()
+
+    def close(self) -> None:
+        """Close the session: roll back or give back what is open, and wake blocked receives, which return None.
+
+        Waits for a running listener.  Raises `IllegalStateError` from a listener of its own.  Twice is silent.
+        """
+        if self._listeners is not None:
+            self._listeners.forbid("closing a session")
+        self._driver.call(self._core.begin_close)
+        self._exclusive.wait()
+        try:
+            self._driver.run(self._core.close())
+        finally:
+            self._exclusive.leave()
+            self._connection._sessions.discard(self)
+
+    # -- for the other rooms of this face ---------------------------------------------------------------------------
+
+    def _new_consumer(
+        self, destination: Destination, selector: str | None, *, no_local: bool = False, prefetch: int | None = None,
+        browsing: bool = False,
+    ) -> ClientConsumer:
+        options = self._core.connection.options
+        default = options.prefetch_for(topic=isinstance(destination, TemporaryTopic), browser=browsing)
+        core = ClientConsumer(
+            self._core, destination, prefetch=check_prefetch(prefetch, default), browsing=browsing,
+            selector=selector_of(selector), no_local=no_local,
+        )
+        with self._exclusive:
+            self._driver.run(self._core.add_consumer(core))
+        return core
+
+    def _listen(self) -> None:
+        if self._listeners is None:
+            self._listeners = ListenerThread(self)
+
+    def _face_of(self, core: ClientConsumer) -> MessageConsumer:
+        return self._faces[core]
+
+    def _message(self, delivery: Delivery, destination: Destination) -> Message:
+        message = message_from(ReceivedMessage(delivery.payload), destination, self._core.connection.prefixes)
+        message._owner = _Acknowledger(self, delivery)
+        return message
+
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: Any) -> bool:
+        return self is other
