@@ -14,6 +14,7 @@ import pytest
 
 from jmsish import EmbeddedBroker
 from tests.interop import fetch
+from tests.scenarios.conftest import pytest_pyfunc_call as pytest_pyfunc_call  # scenarios are coroutine functions
 
 T = TypeVar("T")
 

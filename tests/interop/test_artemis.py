@@ -1,0 +1,44 @@
+"""Our client against Apache Artemis: scenarios 1 to 12 on both faces, and the demo. docs/artemis.md says what differs."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.house.source import ROOT
+from tests.interop.artemis_view import face_of
+from tests.scenarios import test_a_seed
+from tests.scenarios.face import Face
+
+pytestmark = pytest.mark.interop
+
+# The scenarios themselves, collected here a second time: in this folder `face` is a face whose broker is Artemis.
+SCENARIOS = {name: value for name, value in vars(test_a_seed).items() if re.match(r"test_(seed_002|s0(0[1-9]|1[0-2])_)", name)}
+globals().update(SCENARIOS)
+
+
+@pytest.fixture(params=["sync", "aio"])
+def face(request: pytest.FixtureRequest, artemis: str) -> Iterator[Face]:
+    yield face_of(request.param, artemis)
+
+
+def test_all_twelve_are_here() -> None:
+    numbers = {name[6:9] for name in SCENARIOS if name.startswith("test_s0")}
+    assert numbers == {f"{number:03}" for number in range(1, 13)}
+
+
+def test_demo(artemis: str) -> None:
+    orders = ROOT / "examples/data/orders.csv"
+    command = [sys.executable, "-m", "jmsish", "demo", str(orders), "--url", artemis]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=ROOT)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    table: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert table["lost"] == table["doubled"] == table["out_of_order"] == 0
+    assert table["sent"] == table["processed"] + table["dead_lettered"] > 0
+    assert table["redelivered"] > 0
