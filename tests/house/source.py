@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -160,6 +160,12 @@ def sleeps(module: Module) -> Iterator[int]:
         zero = bool(node.args) and isinstance(node.args[0], ast.Constant) and node.args[0].value == 0
         if name == "sleep" and not zero:
             yield node.lineno
+
+
+def none(offences: Iterable[str]) -> None:
+    """Fails with all of them, one a line."""
+    found = list(offences)
+    assert not found, "\n".join(["", *found])
 
 
 def _is_type_checking(test: ast.expr) -> bool:

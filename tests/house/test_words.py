@@ -8,7 +8,7 @@ from importlib import metadata
 
 import pytest
 
-from tests.house.source import PACKAGE, ROOT, Definition, Module, modules, sleeps
+from tests.house.source import PACKAGE, ROOT, Definition, Module, modules, none, sleeps
 
 # Each of these says that nobody knew what the thing is.
 FORBIDDEN_WORDS = {"manager", "handler", "helper", "helpers", "util", "utils", "service", "provider", "wrapper"}
@@ -27,12 +27,12 @@ TESTS = [module for module in modules(ROOT / "tests") if "bench" not in module.p
 
 
 def test_words() -> None:
-    assert [
+    none(
         f"{module.place}:{line}: {name}"
         for module in EVERY
         for name, line in module.names()
         if name not in ALLOWED_NAMES and FORBIDDEN_WORDS & words_of(name)
-    ] == []
+    )
 
 
 def words_of(name: str) -> set[str]:
@@ -40,17 +40,17 @@ def words_of(name: str) -> set[str]:
 
 
 def test_files_stay_small() -> None:
-    assert [f"{module.place}: {module.lines} lines" for module in EVERY if module.lines > FILE_LIMIT] == []
+    none(f"{module.place}: {module.lines} lines" for module in EVERY if module.lines > FILE_LIMIT)
 
 
 def test_functions_stay_small() -> None:
     """About thirty lines. A hot loop may be longer, and says so in a comment at its head (`# hot: why`)."""
-    assert [
+    none(
         f"{module.place}:{node.lineno}: {name} has {without_docstring(node, length)} lines"
         for module in EVERY
         for name, node, length in module.functions()
         if without_docstring(node, length) > FUNCTION_LIMIT and not says_hot(module, node)
-    ] == []
+    )
 
 
 def without_docstring(node: Definition, length: int) -> int:
@@ -65,17 +65,17 @@ def says_hot(module: Module, node: Definition) -> bool:
 
 def test_nothing_is_left_to_do() -> None:
     marks = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
-    assert [module.place for module in EVERY if marks.search(module.text)] == []
+    none(module.place for module in EVERY if marks.search(module.text))
 
 
 def test_annotations_are_not_evaluated() -> None:
     """Import time: no annotation is computed before somebody asks for it."""
     defining = [m for m in EVERY if any(isinstance(node, ast.ClassDef | Definition) for node in m.tree.body)]
-    assert [m.place for m in defining if "from __future__ import annotations" not in m.text] == []
+    none(m.place for m in defining if "from __future__ import annotations" not in m.text)
 
 
 def test_tests_wait_for_events_and_never_sleep() -> None:
-    assert [f"{module.place}:{line}" for module in TESTS for line in sleeps(module)] == []
+    none(f"{module.place}:{line}" for module in TESTS for line in sleeps(module))
 
 
 def test_the_version_is_static_and_one() -> None:
