@@ -14,6 +14,7 @@ from jmsish.client.procedures import Procedure, fail, settle
 from jmsish.client.producer import Completion, rejection, unknown_outcome
 from jmsish.client.session import ClientSession
 from jmsish.client.temporary import TemporaryNodes
+from jmsish.client.trace import trace_if_wanted
 from jmsish.engine import events
 from jmsish.engine.codec import split_header
 from jmsish.engine.engine import Engine
@@ -56,6 +57,7 @@ class ClientConnection:
         self.opened: Future[None] = Future()
         self.shut: Future[None] = Future()
         self.calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+        self.trace = trace_if_wanted(self.calls)
         self.exception_listener: Callable[[JMSError], Any] | None = None
         self.local_expiry = True
         self.closed = False

@@ -108,6 +108,9 @@ class ClientConsumer:
             self.session.dispose(delivery, RELEASED)
             return
         self.buffer.append(delivery)
+        trace = self.session.connection.trace
+        if trace is not None:
+            trace.delivery("prefetched", delivery, self.destination, self)
         waiter = self.waiter
         if waiter is not None:
             self.waiter = None

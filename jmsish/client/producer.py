@@ -58,6 +58,9 @@ class ClientProducer:
         limit = link.remote_max_message_size
         if limit and len(payload) > limit:
             raise too_large(len(payload), limit)
+        trace = session.connection.trace
+        if trace is not None:
+            trace.message("sent", payload, self.destination)
         controller = session.controller
         if controller is None:
             link.send(payload, context=context)

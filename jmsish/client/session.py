@@ -159,6 +159,9 @@ class ClientSession:
     def hand_over(self, consumer: ClientConsumer, delivery: Delivery, in_listener: bool = False) -> None:
         """Record or settle, by mode, a delivery that goes to the application now; then refill the window."""
         mode = self.mode
+        trace = self.connection.trace
+        if trace is not None:
+            trace.delivery("handed_over", delivery, consumer.destination, consumer)
         if consumer.browsing or delivery.remote_settled or mode is AcknowledgeMode.NONE:
             if not delivery.remote_settled:
                 self.dispose(delivery, ACCEPTED)
@@ -186,6 +189,8 @@ class ClientSession:
             consumer.unsettled += 1
             return
         self.engine_session.disposition(delivery, controller.accepted, True)
+        if self.connection.trace is not None:
+            self.connection.trace.enlisted(self, delivery, consumer.destination)
         if not consumer.in_transaction:
             consumer.in_transaction = True
             controller.retired.add(consumer.destination)
@@ -286,6 +291,9 @@ class ClientSession:
                 self._resolve(delivery, MODIFIED_FAILED)
             else:
                 self.dispose(delivery, RELEASED)
+            if self.connection.trace is not None:
+                event = "modified" if delivery.id in failed else "released"
+                self.connection.trace.delivery(event, delivery, delivery.link.context.destination)
 
     def cancel(self, consumers: list[ClientConsumer]) -> Procedure[None]:
         """Give back what `consumers` have not read, in order and uncounted."""
@@ -364,7 +372,9 @@ class ClientSession:
         try:
             if controller.has_work:
                 yield from controller.discharge(failed=False)
+                self._tell("committed")
         except TransactionRolledBackError:
+            self._tell("rolled_back")
             yield from self._take_back(queues)
             raise
         finally:
@@ -396,12 +406,17 @@ class ClientSession:
                 late = error  # redelivery.md 123: the discharge is sent all the same
             try:
                 yield from controller.discharge(failed=True)
+                self._tell("rolled_back")
             finally:
                 self._transaction_over()
                 self.release_unread(consumers)
                 self.grant(consumers)
             if late is not None:
                 raise late
+
+    def _tell(self, event: str) -> None:
+        if self.connection.trace is not None:
+            self.connection.trace.discharged(self, event)
 
     def _on(self, queues: set[Destination]) -> list[ClientConsumer]:
         """Every consumer on these queues, not only those that took part (redelivery.md b.6, trap 2)."""

@@ -271,7 +271,8 @@ class LoopDriver:
         self._timer = self.loop.call_later(nap, self._watch)
 
     def _make_calls(self) -> None:
-        calls, self.core.calls = self.core.calls, []
+        calls = list(self.core.calls)
+        self.core.calls.clear()
         for function, args in calls:
             task = self.loop.create_task(_make_call(function, args))
             self._tasks.add(task)
