@@ -1,7 +1,7 @@
 """Apache Artemis dressed as the broker of a scenario: what it has in its queues, asked by its management messages.
 
-A management message is a request to the address `activemq.management` that names a resource and an attribute; the answer
-is a list in JSON.
+A management message is a request to the address `activemq.management` that names a resource and an attribute; the
+answer is a list in JSON.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,14 +63,15 @@ class Peer:
     scenarios: list[str] = field(default_factory=list)
 
     def run(self, url: str, scenario: str, queue: str) -> Seen:
-        command = self.command()
-        environment = {**os.environ, "NODE_PATH": str(fetch.cache(fetch.RHEA) / "node_modules")}
-        done = subprocess.run(
-            [*command, url, scenario, queue], capture_output=True, text=True, timeout=60, env=environment
-        )
+        done = self.start(url, scenario, queue)
         assert done.returncode == 0, done.stderr[-3000:]
         seen: Seen = json.loads(done.stdout.splitlines()[-1])
         return seen
+
+    def start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*self.command(), *arguments]
+        environment = {**os.environ, "NODE_PATH": str(fetch.cache(fetch.RHEA) / "node_modules")}
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
 
     def __str__(self) -> str:
         return self.name
@@ -159,3 +160,19 @@ def test_rejected_is_dead_lettered_and_nothing_stays_behind(peer: Peer, broker: 
     assert [message.body for message in broker.queue("DLQ").messages()] == ["m1"]
     assert broker.queue(queue).depth == 0
     assert not list(broker.transactions())
+
+
+@pytest.fixture
+def guarded() -> Iterator[str]:
+    """Host and port of a broker that wants a password."""
+    with EmbeddedBroker(config={"users": {"alice": {"password": "secret"}}}) as broker:
+        listener = broker.listen()
+        yield f"{listener.host}:{listener.port}"
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("peer", ALL, ids=str)
+def test_credentials(peer: Peer, guarded: str, queue: str) -> None:
+    assert peer.run(f"amqp://alice:secret@{guarded}", "send", queue)
+    assert peer.start(f"amqp://alice:wrong@{guarded}", "send", queue).returncode != 0
+    assert peer.start(f"amqp://{guarded}", "send", queue).returncode != 0

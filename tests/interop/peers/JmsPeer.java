@@ -11,6 +11,7 @@ import jakarta.jms.Queue;
 import jakarta.jms.QueueBrowser;
 import jakarta.jms.Session;
 import jakarta.jms.TextMessage;
+import java.net.URI;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -28,11 +29,14 @@ public final class JmsPeer {
     private static final int MODIFIED_FAILED_UNDELIVERABLE = 5;
 
     private final String url;
+    private final String userInfo;
     private final String queueName;
     private final List<String> seen = new ArrayList<>();
 
     private JmsPeer(String url, String queueName) {
-        this.url = url + "?jms.prefetchPolicy.all=10&jms.sendTimeout=10000&jms.requestTimeout=10000";
+        URI uri = URI.create(url);
+        this.userInfo = uri.getUserInfo();
+        this.url = "amqp://" + uri.getHost() + ":" + uri.getPort() + "?jms.prefetchPolicy.all=10&jms.sendTimeout=10000&jms.requestTimeout=10000";
         this.queueName = queueName;
     }
 
@@ -61,7 +65,8 @@ public final class JmsPeer {
     }
 
     private Connection connect() throws JMSException {
-        Connection connection = new JmsConnectionFactory(url).createConnection();
+        String[] credentials = userInfo == null ? new String[2] : userInfo.split(":");
+        Connection connection = new JmsConnectionFactory(url).createConnection(credentials[0], credentials[1]);
         connection.start();
         return connection;
     }

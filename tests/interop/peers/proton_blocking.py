@@ -100,7 +100,7 @@ def large(connection: BlockingConnection, queue: str) -> dict[str, Any]:
 
 def main() -> None:
     url, scenario, queue = sys.argv[1:]
-    connection = BlockingConnection(url, timeout=PATIENCE, allowed_mechs="ANONYMOUS")
+    connection = BlockingConnection(url, timeout=PATIENCE, allowed_mechs="PLAIN" if "@" in url else "ANONYMOUS")
     seen = {"send": send, "receive": receive, "outcomes": outcomes, "large": large}[scenario](connection, queue)
     assert connection.conn.state & Endpoint.REMOTE_ACTIVE
     connection.close()

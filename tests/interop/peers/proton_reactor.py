@@ -45,7 +45,7 @@ class Peer(TransactionalClientHandler):
 
     def on_start(self, event: Any) -> None:
         self.container = event.container
-        self.connection = event.container.connect(self.url, allowed_mechs="ANONYMOUS", reconnect=False)
+        self.connection = self.connect()
 
     def on_message(self, event: Any) -> None:
         self.inbox[event.receiver.name].append((event.message, event.delivery))
@@ -102,6 +102,10 @@ class Peer(TransactionalClientHandler):
             self.connection.close()
 
     # -- verbs -------------------------------------------------------------------------------------------------------
+
+    def connect(self) -> Any:
+        mechanism = "PLAIN" if "@" in self.url else "ANONYMOUS"
+        return self.container.connect(self.url, allowed_mechs=mechanism, reconnect=False)
 
     def fill(self, queue: str, bodies: list[Any], transaction: Any = None) -> Script:
         sender = self.container.create_sender(self.connection, queue, options=QueueNode())
@@ -183,7 +187,7 @@ class Peer(TransactionalClientHandler):
         for _, delivery in again:
             self.accept(delivery)
         extra = yield from self.rest(receiver)
-        connection = self.container.connect(self.url, allowed_mechs="ANONYMOUS", reconnect=False)
+        connection = self.connect()
         other = yield from self.empty(self.queue, connection)
         connection.close()
         return {"first": show(first), "again": show(again), "extra": show(extra), "elsewhere": other}

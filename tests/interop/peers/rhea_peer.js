@@ -21,9 +21,23 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 const node = (address) => ({ address, capabilities: ['queue'] });
 
 function connect(url) {
-    const { hostname, port } = new URL(url);
-    const connection = rhea.create_container().connect({ host: hostname, port: Number(port), username: 'guest', password: 'guest', reconnect: false });
+    const { hostname, port, username, password } = new URL(url);
+    // Without a name rhea goes in as ANONYMOUS, with one and a password as PLAIN.
+    const credentials = username ? { username, password } : { username: 'anyone' };
+    const connection = rhea.create_container().connect({ host: hostname, port: Number(port), reconnect: false, ...credentials });
+    const fail = (context) => {
+        const { connection } = context;
+        console.error(String(connection.error || context.error || (context.session && context.session.error) || 'lost'));
+        process.exit(1);
+    };
+    for (const name of ['connection_error', 'session_error', 'disconnected']) connection.on(name, fail);
     return once(connection, 'connection_open').then(() => connection);
+}
+
+function close(connection) {
+    connection.removeAllListeners('disconnected');
+    connection.close();
+    return once(connection, 'connection_close');
 }
 
 function openSession(connection) {
@@ -170,7 +184,7 @@ const scenarios = {
         const extra = await rest(receiver);
         const elsewhere = await connect(url);
         const other = await empty(openSession(elsewhere), queue);
-        elsewhere.close();
+        await close(elsewhere);
         return { first: show(first), again: show(again), extra: show(extra), elsewhere: other };
     },
 
@@ -224,12 +238,8 @@ const scenarios = {
 
 async function main([url, scenario, queue]) {
     const connection = await connect(url);
-    const fail = (context) => { console.error(String(context.connection.error || context.session && context.session.error || 'lost')); process.exit(1); };
-    for (const name of ['connection_error', 'session_error', 'disconnected']) connection.on(name, fail);
     const seen = await scenarios[scenario](connection, queue, url);
-    connection.removeAllListeners('disconnected');
-    connection.close();
-    await once(connection, 'connection_close');
+    await close(connection);
     console.log(JSON.stringify(seen));
 }
 
