@@ -101,7 +101,7 @@ def test_the_same_member(name: str, member: str) -> None:
 
 @pytest.mark.parametrize("name", AWAITED)
 def test_awaited_where_the_blocking_one_waits(name: str) -> None:
-    """What waits is a coroutine function in `jmsish.aio`, and what does not is none; `jmsish` has no coroutine at all."""
+    """What waits is a coroutine function in `jmsish.aio`, and what does not is none; `jmsish` has no coroutine."""
     for member in AWAITED[name]:
         assert inspect.iscoroutinefunction(getattr(getattr(aio, name), member)), member
     for member in PLAIN.get(name, set()):

@@ -6,5 +6,11 @@ from typing import Any
 
 
 def cut_in_memory(connection: Any) -> None:
-    """Closes the pipe under a connection of `vm://`: to the client and to the broker it is a lost connection."""
-    connection._driver.transport.close()
+    """Breaks the pipe under a connection of `vm://`: what arrived can still be read, then both ends see the end."""
+    driver = connection._driver
+    wire = getattr(driver, "wire", None)
+    pipe = wire._pipe if wire is not None else driver.transport
+    pipe = getattr(pipe, "transport", pipe)  # where somebody reads along
+    pipe._feed(b"")
+    pipe.end()
+    pipe.wake()

@@ -115,6 +115,12 @@ class Stage:
         connection = self.connection if same_connection else await self.face.connect(**options)
         return Stage(self.face, connection, await connection.create_session(**MODES[mode]), self.queue.name)
 
+    async def primed(self, count: int) -> None:
+        """Waits on a stopped connection until this many messages lie unread at the client, for a listener to come."""
+        await self.connection.start()
+        await self.queue.prefetched(count)
+        await self.connection.stop()
+
     async def give_back(self) -> None:
         """Rollback, or recover, as the session's mode has it."""
         await (self.session.rollback() if self.session.transacted else self.session.recover())

@@ -79,8 +79,9 @@ async def test_a_listener_hears_no_more_after_a_loss(face: Face) -> None:
         await log.until("cut")
         log.add("out")
 
-    (await play.consumer()).listener = on_message
-    await play.queue.prefetched(3)
+    consumer = await play.consumer()
+    await play.primed(3)
+    consumer.listener = on_message
     await play.connection.start()
     await log.until("in")
     face.cut(play.connection)

@@ -17,7 +17,7 @@ async def test_s104_give_back_in_a_listener(face: Face, mode: str) -> None:
     """104: rollback or recover in the callback of a: a again before b, which is already buffered."""
     play = await stage(face, mode, "a b c", start=False)
     consumer = await play.consumer()
-    await play.queue.prefetched(3)
+    await play.primed(3)
     log = face.log()
 
     async def on_message(message: Any) -> None:
@@ -81,7 +81,7 @@ async def test_s107_listener_raises_and_the_session_acknowledges(face: Face, mod
     """107: AUTO, DUPS_OK: the same message again at once, marked, before the others (D6)."""
     play = await stage(face, mode, "a b c", start=False)
     consumer = await play.consumer()
-    await play.queue.prefetched(3)
+    await play.primed(3)
     log = face.log()
 
     async def on_message(message: Any) -> None:
@@ -149,7 +149,7 @@ async def test_s110_listener_closes_its_own_consumer(face: Face, mode: str) -> N
     go back."""
     play = await stage(face, mode, "a b", start=False)
     consumer = await play.consumer()
-    await play.queue.prefetched(2)
+    await play.primed(2)
     log = face.log()
 
     async def on_message(message: Any) -> None:
@@ -177,7 +177,7 @@ async def test_s111_listener_recovers_and_closes(face: Face, mode: str, order: s
     """111: recover and close in the callback, in either order: the message goes back, counted, and is not accepted."""
     play = await stage(face, mode, "a b", start=False)
     consumer = await play.consumer()
-    await play.queue.prefetched(2)
+    await play.primed(2)
     log = face.log()
 
     async def on_message(message: Any) -> None:
