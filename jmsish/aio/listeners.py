@@ -81,7 +81,7 @@ class ListenerTask:
             return await driver.run(core.listener_failed())
         finally:
             self.consumer = None
-        driver.call(core.listener_returned)
+        driver.call(core.ledger.listener_returned)
         driver.nudge()
         return 0
 

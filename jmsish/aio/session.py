@@ -15,7 +15,7 @@ from jmsish.aio.producer import MessageProducer
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer
 from jmsish.client.session import ClientSession
-from jmsish.destination import Destination, TemporaryQueue, TemporaryTopic
+from jmsish.destination import Destination, TemporaryQueue, TemporaryTopic, Topic
 from jmsish.engine.codec import ReceivedMessage
 from jmsish.engine.delivery import Delivery
 from jmsish.message import Message, message_from
@@ -36,7 +36,7 @@ class _Acknowledger:
     async def acknowledge(self, message: Message) -> None:
         session = self._session
         async with session._exclusive:
-            session._driver.call(session._core.acknowledge, self._delivery)
+            session._driver.call(session._core.ledger.acknowledge, self._delivery)
             session._driver.flush()
 
 
@@ -162,7 +162,7 @@ class Session(SessionFace, Closing):
         browsing: bool = False,
     ) -> ClientConsumer:
         options = self._core.connection.options
-        default = options.prefetch_for(topic=isinstance(destination, TemporaryTopic), browser=browsing)
+        default = options.prefetch_for(topic=isinstance(destination, Topic), browser=browsing)
         core = ClientConsumer(
             self._core, destination, prefetch=check_prefetch(prefetch, default), browsing=browsing,
             selector=selector_of(selector), no_local=no_local,

@@ -111,10 +111,10 @@ class ClientConnection:
         deadline = self.engine.tick(now)
         self.process()
         for session in self.sessions:
-            lazy = session.lazy_deadline
+            lazy = session.ledger.lazy_deadline
             if lazy is not None:
                 if lazy <= now:
-                    session.flush_lazy()
+                    session.ledger.flush_lazy()
                 else:
                     deadline = lazy if deadline is None else min(deadline, lazy)
         return deadline

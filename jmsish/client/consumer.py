@@ -105,7 +105,7 @@ class ClientConsumer:
 
     def on_delivery(self, delivery: Delivery) -> None:
         if self.closed and self.drained is None:
-            self.session.dispose(delivery, RELEASED)
+            self.session.ledger.dispose(delivery, RELEASED)
             return
         self.buffer.append(delivery)
         trace = self.session.connection.trace
@@ -125,7 +125,7 @@ class ClientConsumer:
         buffer = self.buffer
         while buffer:
             delivery = buffer.popleft()
-            if self.browsing or self.session.screen(self, delivery):
+            if self.browsing or self.session.ledger.screen(self, delivery):
                 if not buffer:
                     self.window = min(self.window * 2, max(self.prefetch, 1))
                 return delivery
@@ -144,7 +144,7 @@ class ClientConsumer:
     def _next(self) -> Delivery | None:
         delivery = self.take()
         if delivery is not None:
-            self.session.hand_over(self, delivery)
+            self.session.ledger.hand_over(self, delivery)
         return delivery
 
     def unread(self) -> list[Delivery]:

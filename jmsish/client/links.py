@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jmsish.destination import Topic
 from jmsish.engine.outcomes import (
     ACCEPTED,
     MODIFIED_FAILED,
@@ -51,7 +52,7 @@ def wire_name(destination: Destination, prefixes: tuple[str, str]) -> str:
     """The address of a destination at the broker, which may ask for a prefix by kind (M25)."""
     if destination.is_temporary:
         return destination.name
-    prefix = prefixes[1] if destination.is_topic else prefixes[0]
+    prefix = prefixes[1] if isinstance(destination, Topic) else prefixes[0]
     return destination.name if destination.name.startswith(prefix) else prefix + destination.name
 
 

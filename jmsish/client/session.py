@@ -1,20 +1,9 @@
-"""A session: the acknowledge modes, and the order of everything that is given back.
+"""A session: what is given back, when, and what is done under a transaction.
 
-Theory of operation.  Deliveries of all the session's links share one ascending delivery-id (Part 2, 2.6.12), so that
-order is the order of arrival in the session.  Whatever goes back to the queue goes back in one ascending pass over
-all links: unread deliveries as released, which leaves their count alone, handed-over ones as modified(delivery-failed),
-which raises it by one.  Before anything is given back, the receivers concerned are drained, so that nothing later is
-under way; credit is granted again only when all is given back.  That is the whole of `cancel`, `recover` and
-`rollback`; what differs is only which deliveries were handed over and who says so to the broker.
-
-What is done with a delivery at hand-over, by mode:
-
-    AUTO         accepted, settled (from a listener: when it has returned)
-    DUPS_OK      remembered in `lazy`; accepted ten at a time, at recover, at close, or after a second (D12)
-    CLIENT       remembered in `delivered` until acknowledge, recover or close
-    INDIVIDUAL   the same, but acknowledged one by one
-    TRANSACTED   accepted under the transaction, settled at once (D4): its fate is the discharge's
-    NONE         nothing: it came settled
+Theory of operation.  Before anything is given back, the receivers concerned are drained, so that nothing later is
+under way; credit is granted again only when all is given back.  Between the two, the ledger gives back in one pass
+(`ledger.py`).  That is the whole of `cancel`, `recover` and `rollback`; what differs is only which deliveries were
+handed over, and who tells the broker: a disposition, or the discharge of the transaction.
 """
 
 from __future__ import annotations
@@ -23,12 +12,14 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from jmsish.client.links import OUTCOMES_OF_POLICY, attach_consumer
+from jmsish.client.ledger import ClientLedger
+from jmsish.client.links import attach_consumer
 from jmsish.client.procedures import Procedure, fail, settle
 from jmsish.client.transaction import NONE, TransactionController
 from jmsish.destination import Destination
-from jmsish.engine.codec import delivery_count_of, is_expired
-from jmsish.engine.outcomes import ACCEPTED, MODIFIED_FAILED, MODIFIED_FAILED_UNDELIVERABLE, RELEASED, AmqpError
+from jmsish.engine.outcomes import (
+    AmqpError,
+)
 from jmsish.engine.termini import Source
 from jmsish.errors import (
     IllegalStateError,
@@ -47,13 +38,6 @@ if TYPE_CHECKING:
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.session import EngineSession
 
-LAZY_BATCH = 10
-"""DUPS_OK acknowledges in batches of ten (D12)."""
-
-LAZY_SECONDS = 1.0
-"""... and after a second without a further receive (D12)."""
-
-
 class ClientSession:
     """One JMS session over one AMQP session."""
 
@@ -68,11 +52,7 @@ class ClientSession:
         self.producers: list[ClientProducer] = []
         self.lingering: set[ClientConsumer] = set()
         """Closed consumers whose link is still attached for what they handed over."""
-        self.delivered: dict[int, Delivery] = {}
-        self.lazy: list[Delivery] = []
-        self.lazy_deadline: float | None = None
-        self.current: tuple[ClientConsumer, Delivery] | None = None
-        """What a listener is working on, in the modes that settle it when the listener returns."""
+        self.ledger = ClientLedger(self)
         self.controller = TransactionController(self) if mode is AcknowledgeMode.TRANSACTED else None
         self.prompted: Future[None] | None = None
         self.ending: Future[None] = Future()
@@ -120,8 +100,7 @@ class ClientSession:
             consumer.fail(error)
         for producer in self.producers:
             producer.fail(error)
-        self.delivered.clear()
-        self.lazy.clear()
+        self.ledger.forget()
         fail(self.begun, error)
         settle(self.ended)
         settle(self.ending)
@@ -137,84 +116,6 @@ class ClientSession:
         failure = error_for(condition, f"the broker ended the session: {text}", scope="session")
         self.fail(failure)
         self.connection.report(failure)
-
-    # -- hand-over -------------------------------------------------------------------------------------------------
-
-    def screen(self, consumer: ClientConsumer, delivery: Delivery) -> bool:
-        """Whether a delivery may be handed over; an expired or over-delivered one is disposed of instead (M84, M85)."""
-        if self.connection.local_expiry and is_expired(delivery.payload, self.connection.wall_milliseconds()):
-            self.dispose(delivery, MODIFIED_FAILED_UNDELIVERABLE)
-        else:
-            limit = self.connection.options.max_redeliveries
-            if limit is None or delivery_count_of(delivery.payload) <= limit:
-                return True
-            self.dispose(delivery, OUTCOMES_OF_POLICY[self.connection.options.redelivery_outcome])
-        consumer.replenish()
-        return False
-
-    def dispose(self, delivery: Delivery, outcome: object) -> None:
-        if not delivery.remote_settled:
-            self.engine_session.disposition(delivery, outcome, True)
-
-    def hand_over(self, consumer: ClientConsumer, delivery: Delivery, in_listener: bool = False) -> None:
-        """Record or settle, by mode, a delivery that goes to the application now; then refill the window."""
-        mode = self.mode
-        trace = self.connection.trace
-        if trace is not None:
-            trace.delivery("handed_over", delivery, consumer.destination, consumer)
-        if consumer.browsing or delivery.remote_settled or mode is AcknowledgeMode.NONE:
-            if not delivery.remote_settled:
-                self.dispose(delivery, ACCEPTED)
-        elif mode is AcknowledgeMode.TRANSACTED:
-            self._enlist(consumer, delivery)
-        elif in_listener and (mode is AcknowledgeMode.AUTO or mode is AcknowledgeMode.DUPS_OK):
-            consumer.unsettled += 1
-            self.current = (consumer, delivery)
-        elif mode is AcknowledgeMode.AUTO:
-            self.engine_session.disposition(delivery, ACCEPTED, True)
-        else:
-            consumer.unsettled += 1
-            if mode is AcknowledgeMode.DUPS_OK:
-                self._acknowledge_lazily(delivery)
-            else:
-                self.delivered[delivery.id] = delivery
-        consumer.replenish()
-
-    def _enlist(self, consumer: ClientConsumer, delivery: Delivery) -> None:
-        controller = self.controller
-        assert controller is not None
-        if controller.broken is not None:
-            # redelivery.md 126: after the loss of the control link no disposition is sent; the commit will raise
-            self.delivered[delivery.id] = delivery
-            consumer.unsettled += 1
-            return
-        self.engine_session.disposition(delivery, controller.accepted, True)
-        if self.connection.trace is not None:
-            self.connection.trace.enlisted(self, delivery, consumer.destination)
-        if not consumer.in_transaction:
-            consumer.in_transaction = True
-            controller.retired.add(consumer.destination)
-
-    def _acknowledge_lazily(self, delivery: Delivery) -> None:
-        self.lazy.append(delivery)
-        if len(self.lazy) >= LAZY_BATCH:
-            self.flush_lazy()
-        else:
-            self.lazy_deadline = self.connection.now + LAZY_SECONDS
-
-    def flush_lazy(self) -> None:
-        lazy, self.lazy, self.lazy_deadline = self.lazy, [], None
-        for delivery in lazy:
-            self._resolve(delivery, ACCEPTED)
-
-    def _resolve(self, delivery: Delivery, outcome: object) -> None:
-        """Settle a delivery that was handed over; its consumer's link may go when it was the last."""
-        consumer: ClientConsumer = delivery.link.context
-        self.dispose(delivery, outcome)
-        consumer.unsettled -= 1
-        if consumer.closed and not consumer.unsettled:
-            consumer.detach_when_settled()
-            self.lingering.discard(consumer)
 
     # -- listeners -------------------------------------------------------------------------------------------------
 
@@ -237,26 +138,11 @@ class ClientSession:
             ready = [c for c in self.consumers if c.listening and c.buffer and not c.closing]
             if not ready:
                 return None
-            first = min(ready, key=lambda c: self._age(c.buffer[0]))
+            first = min(ready, key=lambda c: self.ledger.age(c.buffer[0]))
             delivery = first.take()
             if delivery is not None:
-                self.hand_over(first, delivery, in_listener=True)
+                self.ledger.hand_over(first, delivery, in_listener=True)
                 return first, delivery
-
-    def _age(self, delivery: Delivery) -> int:
-        """Delivery-ids compare by serial number arithmetic (Part 2, 2.8.10: RFC 1982)."""
-        return (delivery.id - self.engine_session.first_incoming_id) & 0xFFFFFFFF
-
-    def listener_returned(self) -> None:
-        """AUTO and DUPS_OK: what the listener worked on is acknowledged, unless it was recovered meanwhile (D7)."""
-        current, self.current = self.current, None
-        if current is not None and self.failure is None:
-            consumer, delivery = current
-            consumer.failing_id, consumer.failures_in_row = None, 0
-            if self.mode is AcknowledgeMode.DUPS_OK and not consumer.closed:
-                self._acknowledge_lazily(delivery)
-            else:
-                self._resolve(delivery, ACCEPTED)
 
     def listener_failed(self) -> Procedure[int]:
         """AUTO and DUPS_OK: what the listener raised on comes again at once, counted (D6).
@@ -264,9 +150,9 @@ class ClientSession:
         Returns how many times in a row this message failed at this consumer; 0 in the modes where it just stays
         delivered (redelivery.md 108).
         """
-        if self.current is None:
+        if self.ledger.current is None:
             return 0
-        consumer, delivery = self.current
+        consumer, delivery = self.ledger.current
         identity = self.connection.identity_of(delivery)
         consumer.failures_in_row = consumer.failures_in_row + 1 if consumer.failing_id == identity else 1
         consumer.failing_id = identity
@@ -282,25 +168,12 @@ class ClientSession:
         for drained in drains:
             yield drained, deadline
 
-    def release_unread(self, consumers: Iterable[ClientConsumer], handed_over: Iterable[Delivery] = ()) -> None:
-        """Give back in one ascending pass: `handed_over` as failed, the consumers' unread deliveries as released."""
-        failed = {d.id: d for d in handed_over}
-        unread = [d for consumer in consumers for d in consumer.unread()]
-        for delivery in sorted([*failed.values(), *unread], key=self._age):
-            if delivery.id in failed:
-                self._resolve(delivery, MODIFIED_FAILED)
-            else:
-                self.dispose(delivery, RELEASED)
-            if self.connection.trace is not None:
-                event = "modified" if delivery.id in failed else "released"
-                self.connection.trace.delivery(event, delivery, delivery.link.context.destination)
-
     def cancel(self, consumers: list[ClientConsumer]) -> Procedure[None]:
         """Give back what `consumers` have not read, in order and uncounted."""
         try:
             yield from self.drain(consumers)
         finally:
-            self.release_unread(consumers)
+            self.ledger.give_back(consumers)
             self.grant(consumers)
 
     def grant(self, consumers: Iterable[ClientConsumer]) -> None:
@@ -309,29 +182,15 @@ class ClientSession:
             consumer.drained = None
             consumer.replenish()
 
-    # -- acknowledge and recover -----------------------------------------------------------------------------------
-
-    def acknowledge(self, delivery: Delivery) -> None:
-        """`Message.acknowledge`: all that the session handed over (CLIENT), or this one (INDIVIDUAL); else nothing."""
-        self.check()
-        if self.mode is AcknowledgeMode.CLIENT:
-            delivered, self.delivered = self.delivered, {}
-            for each in delivered.values():
-                self._resolve(each, ACCEPTED)
-        elif self.mode is AcknowledgeMode.INDIVIDUAL and self.delivered.get(delivery.id) is delivery:
-            del self.delivered[delivery.id]
-            self._resolve(delivery, ACCEPTED)
+    # -- recover ----------------------------------------------------------------------------------------------------
 
     def recover(self) -> Procedure[None]:
         """Stop, give back what was handed over and not acknowledged, counted, and what was not read, uncounted (D3)."""
         self.check()
         if self.mode is AcknowledgeMode.TRANSACTED:
             raise IllegalStateError("a transacted session is recovered by rollback()")
-        self.flush_lazy()
-        handed_over, self.delivered = list(self.delivered.values()), {}
-        if self.current is not None:
-            handed_over.append(self.current[1])
-            self.current = None
+        self.ledger.flush_lazy()
+        handed_over = self.ledger.take_handed_over()
         if not handed_over:
             return
         queues = {d.link.context.destination for d in handed_over}
@@ -339,7 +198,7 @@ class ClientSession:
         try:
             yield from self.drain(consumers)
         finally:
-            self.release_unread(consumers, handed_over)
+            self.ledger.give_back(consumers, handed_over)
             self.grant(consumers)
 
     # -- transactions ----------------------------------------------------------------------------------------------
@@ -379,7 +238,7 @@ class ClientSession:
             raise
         finally:
             self._transaction_over()
-            self.release_unread(cancelled)
+            self.ledger.give_back(cancelled)
             self.grant(cancelled)
 
     def _cancelled_at_commit(self) -> list[ClientConsumer]:
@@ -409,7 +268,7 @@ class ClientSession:
                 self._tell("rolled_back")
             finally:
                 self._transaction_over()
-                self.release_unread(consumers)
+                self.ledger.give_back(consumers)
                 self.grant(consumers)
             if late is not None:
                 raise late
@@ -426,11 +285,11 @@ class ClientSession:
         """The broker rolled back by itself: give back the unread, so that what it put back comes first again."""
         consumers = self._on(queues) if queues else [c for c in self.consumers if not c.browsing]
         self._transaction_over()
-        handed_over, self.delivered = list(self.delivered.values()), {}
+        handed_over = self.ledger.take_handed_over()
         try:
             yield from self.drain(consumers)
         finally:
-            self.release_unread(consumers, handed_over)
+            self.ledger.give_back(consumers, handed_over)
             self.grant(consumers)
 
     def _start_over(self) -> Procedure[None]:
@@ -512,18 +371,15 @@ class ClientSession:
         self.connection.sessions.discard(self)
 
     def _give_all_back(self) -> Procedure[None]:
-        self.flush_lazy()
+        self.ledger.flush_lazy()
         consumers = [c for c in self.consumers if not c.browsing]
         try:
             yield from self.drain(consumers)
             if self.controller is not None and self.controller.state != NONE:
                 yield from self.controller.end()
         finally:
-            handed_over, self.delivered = list(self.delivered.values()), {}
-            if self.current is not None:
-                handed_over.append(self.current[1])
-                self.current = None
+            handed_over = self.ledger.take_handed_over()
             if self.failure is None:
-                self.release_unread(consumers, handed_over)
+                self.ledger.give_back(consumers, handed_over)
             for consumer in self.consumers:
                 consumer.closed = True

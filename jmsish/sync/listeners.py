@@ -82,7 +82,7 @@ class ListenerThread:
             return driver.run(core.listener_failed())
         finally:
             self.consumer = None
-        driver.call(core.listener_returned)
+        driver.call(core.ledger.listener_returned)
         driver.nudge()
         return 0
 

@@ -1,0 +1,197 @@
+"""The ledger of a client session: what was handed over and is not settled, and how deliveries are given back.
+
+What is done with a delivery at hand-over, by mode:
+
+    AUTO         accepted, settled (from a listener: when it has returned)
+    DUPS_OK      remembered in `lazy`; accepted ten at a time, at recover, at close, or after a second (D12)
+    CLIENT       remembered in `delivered` until acknowledge, recover or close
+    INDIVIDUAL   the same, but acknowledged one by one
+    TRANSACTED   accepted under the transaction, settled at once (D4): its fate is the discharge's
+    NONE         nothing: it came settled
+
+Deliveries of all links of a session share one ascending delivery-id (Part 2, 2.6.12), so that order is the order of
+arrival in the session.  Whatever goes back to the queue goes back in one ascending pass over all links (`give_back`):
+unread deliveries as released, which leaves their count alone, handed-over ones as modified(delivery-failed), which
+raises it by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from jmsish.client.links import OUTCOMES_OF_POLICY
+from jmsish.engine.codec import delivery_count_of, is_expired
+from jmsish.engine.outcomes import (
+    ACCEPTED,
+    MODIFIED_FAILED,
+    MODIFIED_FAILED_UNDELIVERABLE,
+    RELEASED,
+    DeliveryState,
+)
+from jmsish.modes import AcknowledgeMode
+
+if TYPE_CHECKING:
+    from jmsish.client.consumer import ClientConsumer
+    from jmsish.client.session import ClientSession
+    from jmsish.engine.delivery import Delivery
+
+LAZY_BATCH = 10
+"""DUPS_OK acknowledges in batches of ten (D12)."""
+
+LAZY_SECONDS = 1.0
+"""... and after a second without a further receive (D12)."""
+
+
+class ClientLedger:
+    """The deliveries of one session between hand-over and settlement."""
+
+    def __init__(self, session: ClientSession) -> None:
+        self.session = session
+        self.delivered: dict[int, Delivery] = {}
+        self.lazy: list[Delivery] = []
+        self.lazy_deadline: float | None = None
+        self.current: tuple[ClientConsumer, Delivery] | None = None
+        """What a listener is working on, in the modes that settle it when the listener returns."""
+
+    def age(self, delivery: Delivery) -> int:
+        """Delivery-ids compare by serial number arithmetic (Part 2, 2.8.10: RFC 1982)."""
+        return (delivery.id - self.session.engine_session.first_incoming_id) & 0xFFFFFFFF
+
+    # -- hand-over -------------------------------------------------------------------------------------------------
+
+    def screen(self, consumer: ClientConsumer, delivery: Delivery) -> bool:
+        """Whether a delivery may be handed over; an expired or over-delivered one is disposed of instead (M84, M85)."""
+        connection = self.session.connection
+        if connection.local_expiry and is_expired(delivery.payload, connection.wall_milliseconds()):
+            self.dispose(delivery, MODIFIED_FAILED_UNDELIVERABLE)
+        else:
+            limit = connection.options.max_redeliveries
+            if limit is None or delivery_count_of(delivery.payload) <= limit:
+                return True
+            self.dispose(delivery, OUTCOMES_OF_POLICY[connection.options.redelivery_outcome])
+        consumer.replenish()
+        return False
+
+    def hand_over(self, consumer: ClientConsumer, delivery: Delivery, in_listener: bool = False) -> None:
+        """Record or settle, by mode, a delivery that goes to the application now; then refill the window."""
+        session = self.session
+        mode = session.mode
+        trace = session.connection.trace
+        if trace is not None:
+            trace.delivery("handed_over", delivery, consumer.destination, consumer)
+        if delivery.remote_settled:
+            pass
+        elif consumer.browsing or mode is AcknowledgeMode.NONE:
+            self.dispose(delivery, ACCEPTED)
+        elif mode is AcknowledgeMode.TRANSACTED:
+            self._enlist(consumer, delivery)
+        elif in_listener and (mode is AcknowledgeMode.AUTO or mode is AcknowledgeMode.DUPS_OK):
+            consumer.unsettled += 1
+            self.current = (consumer, delivery)
+        elif mode is AcknowledgeMode.AUTO:
+            session.engine_session.disposition(delivery, ACCEPTED, True)
+        else:
+            consumer.unsettled += 1
+            if mode is AcknowledgeMode.DUPS_OK:
+                self._acknowledge_lazily(delivery)
+            else:
+                self.delivered[delivery.id] = delivery
+        consumer.replenish()
+
+    def _enlist(self, consumer: ClientConsumer, delivery: Delivery) -> None:
+        session = self.session
+        controller = session.controller
+        assert controller is not None
+        if controller.broken is not None:
+            # redelivery.md 126: after the loss of the control link no disposition is sent; the commit will raise
+            self.delivered[delivery.id] = delivery
+            consumer.unsettled += 1
+            return
+        session.engine_session.disposition(delivery, controller.accepted, True)
+        if session.connection.trace is not None:
+            session.connection.trace.enlisted(session, delivery, consumer.destination)
+        if not consumer.in_transaction:
+            consumer.in_transaction = True
+            controller.retired.add(consumer.destination)
+
+    def _acknowledge_lazily(self, delivery: Delivery) -> None:
+        self.lazy.append(delivery)
+        if len(self.lazy) >= LAZY_BATCH:
+            self.flush_lazy()
+        else:
+            self.lazy_deadline = self.session.connection.now + LAZY_SECONDS
+
+    # -- settlement ------------------------------------------------------------------------------------------------
+
+    def dispose(self, delivery: Delivery, outcome: DeliveryState) -> None:
+        if not delivery.remote_settled:
+            self.session.engine_session.disposition(delivery, outcome, True)
+
+    def resolve(self, delivery: Delivery, outcome: DeliveryState) -> None:
+        """Settle a delivery that was handed over; its consumer's link may go when it was the last."""
+        consumer: ClientConsumer = delivery.link.context
+        self.dispose(delivery, outcome)
+        consumer.unsettled -= 1
+        if consumer.closed and not consumer.unsettled:
+            consumer.detach_when_settled()
+            self.session.lingering.discard(consumer)
+
+    def flush_lazy(self) -> None:
+        lazy, self.lazy, self.lazy_deadline = self.lazy, [], None
+        for delivery in lazy:
+            self.resolve(delivery, ACCEPTED)
+
+    def acknowledge(self, delivery: Delivery) -> None:
+        """`Message.acknowledge`: all that the session handed over (CLIENT), or this one (INDIVIDUAL); else nothing."""
+        self.session.check()
+        mode = self.session.mode
+        if mode is AcknowledgeMode.CLIENT:
+            delivered, self.delivered = self.delivered, {}
+            for each in delivered.values():
+                self.resolve(each, ACCEPTED)
+        elif mode is AcknowledgeMode.INDIVIDUAL and self.delivered.get(delivery.id) is delivery:
+            del self.delivered[delivery.id]
+            self.resolve(delivery, ACCEPTED)
+
+    def listener_returned(self) -> None:
+        """AUTO and DUPS_OK: what the listener worked on is acknowledged, unless it was recovered meanwhile (D7)."""
+        current, self.current = self.current, None
+        if current is not None and self.session.failure is None:
+            consumer, delivery = current
+            consumer.failing_id, consumer.failures_in_row = None, 0
+            if self.session.mode is AcknowledgeMode.DUPS_OK and not consumer.closed:
+                self._acknowledge_lazily(delivery)
+            else:
+                self.resolve(delivery, ACCEPTED)
+
+    # -- giving back -----------------------------------------------------------------------------------------------
+
+    def take_handed_over(self) -> list[Delivery]:
+        """Empty the record of what was handed over and not acknowledged; it is the caller's to give back."""
+        handed_over, self.delivered = list(self.delivered.values()), {}
+        if self.current is not None:
+            handed_over.append(self.current[1])
+            self.current = None
+        return handed_over
+
+    def give_back(self, consumers: Iterable[ClientConsumer], handed_over: Iterable[Delivery] = ()) -> None:
+        """Give back in one ascending pass: `handed_over` as failed, the consumers' unread deliveries as released."""
+        failed = {d.id: d for d in handed_over}
+        unread = [d for consumer in consumers for d in consumer.unread()]
+        trace = self.session.connection.trace
+        for delivery in sorted([*failed.values(), *unread], key=self.age):
+            if delivery.id in failed:
+                self.resolve(delivery, MODIFIED_FAILED)
+            else:
+                self.dispose(delivery, RELEASED)
+            if trace is not None:
+                event = "modified" if delivery.id in failed else "released"
+                trace.delivery(event, delivery, delivery.link.context.destination)
+
+    def forget(self) -> None:
+        """The session is gone, and its deliveries with it."""
+        self.delivered.clear()
+        self.lazy.clear()
+        self.lazy_deadline = None
+        self.current = None
