@@ -216,7 +216,9 @@ MODIFIED_FAILED_UNDELIVERABLE = Modified(delivery_failed=True, undeliverable_her
 # -- decoding ----------------------------------------------------------------------------------------------------------
 
 
-def typed_field(fields: list[Any], index: int, kind: type | tuple[type, ...], name: str, mandatory: bool = False) -> Any:
+def typed_field(
+    fields: list[Any], index: int, kind: type | tuple[type, ...], name: str, mandatory: bool = False
+) -> Any:
     value = fields[index] if index < len(fields) else None
     if value is None:
         if mandatory:

@@ -1,0 +1,552 @@
+"""AMQP 1.0 for one connection, in either role: octets in, events out, octets out, a deadline out.
+
+Theory of operation.  An :class:`Engine` has one owner at a time and never waits, reads a clock or touches a socket.
+The owner feeds what came (:meth:`Engine.receive`), takes the events in the order of the frames, answers them with the
+verbs of engine, sessions and links, writes what :meth:`Engine.take_output` gives, and calls :meth:`Engine.tick` at the
+deadline of the tick before.
+
+``receive`` is one loop over the octets. A transfer in the layout that our own senders write is recognized by one
+dictionary look-up of the thirteen octets behind its size, which are the same for all transfers of a link; everything
+else goes the general way through :mod:`~jmsish.engine.incoming`. Where the octets end within a frame, the rest waits
+as a list of chunks, joined once the frame is whole, so that no octet is copied more than twice.
+
+What the peer does wrong never raises out of ``receive``. It ends the link, the session or the connection, by the
+condition the standard has for it and a sentence of what was wrong; the first cause that fails the whole engine stays
+in ``error``. After that, and after our close, the verbs write nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from struct import Struct
+from typing import Any
+
+from . import incoming
+from .conditions import (
+    CONNECTION_FORCED,
+    DECODE_ERROR,
+    FRAMING_ERROR,
+    INTERNAL_ERROR,
+    NOT_ALLOWED,
+    EngineStateError,
+    Fault,
+    LinkFault,
+    SessionFault,
+)
+from .delivery import Delivery
+from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, REMOTE_CLOSE, REMOTE_OPEN, UNMAPPED, Endpoint
+from .events import AUTHENTICATED, BEGUN, CLOSED, DELIVERED, ENDED, FAILED, OPENED
+from .frames import AMQP_FRAME, HEADER, MIN_MAX_FRAME_SIZE, frame, name_foreign_protocol, read_descriptor
+from .handshake import Handshake
+from .heartbeat import Heartbeat
+from .link import FAST_LAYOUT_SIZE, Link
+from .performatives import (
+    BEGIN,
+    CLOSE,
+    END,
+    NAMES,
+    OPEN,
+    Open,
+    decode_list,
+    encode_close,
+    encode_open,
+    performative_code,
+    read_begin,
+    read_error,
+    read_open,
+)
+from .sasl import SaslClient, SaslServer
+from .session import INCOMING_WINDOW, EngineSession
+from .states import AmqpError
+from .values import DecodeError
+
+__all__ = ["Engine"]
+
+_unpack_fast = Struct(">I13sIH4sH").unpack_from
+_unpack_header = HEADER.unpack_from
+_unpack_size = Struct(">I").unpack_from
+
+_MASK = 0xFFFFFFFF
+
+LARGEST_FRAME = 1 << 20
+"""We write no larger frames, whatever the peer could take: a large message shares the connection."""
+
+DISCARD_LIMIT = 64 << 20
+"""How many octets may still come for a link that we have detached (W11)."""
+
+
+class Engine(Endpoint):
+    """One connection."""
+
+    def __init__(
+        self,
+        *,
+        server: bool,
+        container_id: str,
+        hostname: str | None = None,
+        max_frame_size: int = 1 << 20,
+        channel_max: int = 4095,
+        idle_timeout: float | None = None,
+        offered_capabilities: Sequence[str] = (),
+        desired_capabilities: Sequence[str] = (),
+        properties: Mapping[Any, Any] | None = None,
+        sasl: SaslClient | SaslServer | None = None,
+        incoming_window: int = INCOMING_WINDOW,
+        discard_limit: int = DISCARD_LIMIT,
+    ) -> None:
+        super().__init__()
+        if max_frame_size < MIN_MAX_FRAME_SIZE:
+            raise ValueError(f"max_frame_size is at least {MIN_MAX_FRAME_SIZE}, not {max_frame_size}")
+        self.container_id = container_id
+        self.hostname = hostname
+        self.max_frame_size = max_frame_size
+        self.channel_max = channel_max
+        self.offered_capabilities = offered_capabilities
+        self.desired_capabilities = desired_capabilities
+        self.properties = properties
+        self.incoming_window = incoming_window
+        self.discard_limit = discard_limit
+        self.remote: Open | None = None
+        self.error: AmqpError | None = None
+        self.mute = False
+        self.max_frame_out = MIN_MAX_FRAME_SIZE
+        self.sessions: dict[int, EngineSession] = {}
+        self.remote_sessions: dict[int, EngineSession] = {}
+        self.link_names: dict[tuple[str, bool], Link] = {}
+        self.fast: dict[bytes, Link] = {}
+        self.out: list[bytes] = []
+        self.out_size = 0
+        self.unflushed: list[EngineSession] = []
+        self._events: list[tuple[Any, ...]] = []
+        self.report = self._events.append
+        self._handshake = Handshake(server, sasl, hostname)
+        self._heartbeat = Heartbeat(idle_timeout)
+        self._chunks: list[bytes] = []
+        self._chunked = 0
+        self._needed = 0
+        self._ended = False  # Nothing more is read.
+        self._frames_read = 0
+        self._frames_limit = MIN_MAX_FRAME_SIZE  # W13: until the peer's open.
+
+    # -- what the owner asks -------------------------------------------------------------------------------------------
+
+    @property
+    def output_size(self) -> int:
+        """About how many octets :meth:`take_output` would give."""
+        waiting = sum(map(len, self._handshake.output)) + 48 * len(self.unflushed)
+        return waiting + (self.out_size if self._handshake.ready else 0)
+
+    @property
+    def negotiated(self) -> bool:
+        """Whether frames may follow: the headers agree, and SASL, where there is any, went well."""
+        return self._handshake.ready
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more will be read, and all that was to be written has been taken."""
+        return self._ended and not self._handshake.output and not (self.out and self._handshake.ready)
+
+    def take_events(self) -> list[tuple[Any, ...]]:
+        """What happened since the last call; see :mod:`~jmsish.engine.events`."""
+        events = self._events
+        self._events = []
+        self.report = self._events.append
+        return events
+
+    def take_output(self) -> bytes:
+        """The octets to write now; empty when there are none."""
+        if self.unflushed:
+            self._flush()
+        start = self._handshake.output
+        if start:
+            octets = b"".join(start)
+            start.clear()
+            if self._handshake.ready and self.out:
+                return octets + self._take_frames()
+            return octets
+        if self.out and self._handshake.ready:
+            return self._take_frames()
+        return b""
+
+    def _take_frames(self) -> bytes:
+        octets = b"".join(self.out)
+        self.out.clear()
+        self.out_size = 0
+        self._heartbeat.wrote = True
+        return octets
+
+    def _flush(self) -> None:
+        """Dispositions gathered, and session windows that are half used."""
+        sessions, self.unflushed = self.unflushed, []
+        for session in sessions:
+            if session.batch_state is not None:
+                session.flush_dispositions()
+            if session.low_mark < 0:
+                session.write_flow()
+
+    def tick(self, now: float) -> float | None:
+        """Send an empty frame or give up on the peer, where it is time; the next moment to ask, if any."""
+        if self.mute or not self.local_open:
+            return None
+        remote = self.remote.idle_time_out if self.remote is not None else None
+        expired, beat, deadline = self._heartbeat.tick(now, remote)
+        if expired:
+            self._fail(*self._heartbeat.verdict())
+            return None
+        if beat and not self.out and not self.unflushed:
+            self.out.append(Heartbeat.FRAME)
+            self.out_size += len(Heartbeat.FRAME)
+        return deadline
+
+    def why_mute(self, otherwise: str) -> str:
+        """The sentence that answers a verb which cannot be obeyed any more."""
+        if self.error is not None:
+            return f"the connection has failed: {self.error}"
+        return "the connection is closed" if self.mute else otherwise
+
+    # -- verbs ---------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Write our open."""
+        if self.mute:
+            if self.error is not None and not self.local_open:
+                raise EngineStateError(self.why_mute("closed"))
+            return
+        if not self.allows(LOCAL_OPEN):
+            raise EngineStateError("the connection is open already")
+        self._write_open()
+
+    def _write_open(self) -> None:
+        body = encode_open(
+            self.container_id,
+            hostname=self.hostname,
+            max_frame_size=self.max_frame_size,
+            channel_max=self.channel_max,
+            idle_time_out=self._heartbeat.advertised,
+            offered_capabilities=self.offered_capabilities,
+            desired_capabilities=self.desired_capabilities,
+            properties=self.properties,
+        )
+        # Part 2, 2.4.1: "prior to any explicit negotiation, the maximum frame size is 512".
+        if len(body) + 8 > MIN_MAX_FRAME_SIZE:
+            raise EngineStateError(
+                f"amqp:frame-size-too-small: an open of {len(body) + 8} octets, where 512 are the most"
+            )
+        self.advance(LOCAL_OPEN)
+        self.write(0, body)
+
+    def close(self, error: AmqpError | None = None) -> None:
+        """Write our close, once; after it nothing else is written."""
+        if self.mute:
+            return
+        if self.allows(LOCAL_OPEN):
+            if not self._handshake.ready:
+                self._end()
+                return
+            self._write_open()
+        self._write_close(error)
+        if self.remote_closed:
+            self._ended = True
+
+    def _write_close(self, error: AmqpError | None) -> None:
+        if self.unflushed:
+            self._flush()
+        self.write(0, encode_close(error))
+        self.advance(LOCAL_CLOSE)
+        self._silence()
+
+    def _silence(self) -> None:
+        self.mute = True
+        self.fast.clear()
+        for session in {*self.sessions.values(), *self.remote_sessions.values()}:
+            session.mute_all()
+
+    def _end(self) -> None:
+        self._silence()
+        self._ended = True
+        self._chunks = []
+
+    def begin(self, context: Any = None, *, next_outgoing_id: int = 0) -> EngineSession:
+        """Begin a session."""
+        if self.mute:
+            raise EngineStateError(self.why_mute("closed"))
+        session = EngineSession(self, context, next_outgoing_id)
+        session.open_local()
+        return session
+
+    # -- for sessions and links ----------------------------------------------------------------------------------------
+
+    def write(self, channel: int, body: bytes) -> None:
+        """Write a frame without payload."""
+        octets = frame(channel, body)
+        self.out.append(octets)
+        self.out_size += len(octets)
+
+    def check_size(self, name: str, body: bytes) -> None:
+        """Refuse to write what the peer could not read."""
+        if len(body) + 8 > self.max_frame_out:
+            raise EngineStateError(
+                f"amqp:frame-size-too-small: the {name} takes {len(body) + 8} octets, and the peer's frames "
+                f"{'hold' if self.remote is not None else 'may be taken to hold'} {self.max_frame_out}"
+            )
+
+    def free_channel(self) -> int:
+        """The lowest channel not in use."""
+        channel = len(self.sessions)
+        if channel in self.sessions:
+            channel = next(number for number in range(channel) if number not in self.sessions)
+        limit = self.channel_max if self.remote is None else min(self.channel_max, self.remote.channel_max)
+        if channel > limit:
+            raise EngineStateError(f"no channel is free: {limit + 1} sessions are the most on this connection")
+        return channel
+
+    def session_closed(self, session: EngineSession) -> None:
+        """One end of the session has ended; when both have, its channel is free."""
+        for link in (*session.links.values(), *session.remote_links.values()):
+            key = (link.name, link.is_sender)
+            if self.link_names.get(key) is link:
+                del self.link_names[key]
+        if session.local_closed and session.remote_closed and self.sessions.get(session.channel) is session:
+            del self.sessions[session.channel]
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """Take octets from the peer, cut anywhere. What is wrong with them is reported, never raised."""
+        if self._ended or not data:
+            return
+        self._heartbeat.read = True
+        if type(data) is not bytes:
+            data = bytes(data)
+        if self._chunks:
+            self._chunks.append(data)
+            self._chunked += len(data)
+            if self._chunked < self._needed:
+                return
+            data = b"".join(self._chunks)
+            self._chunks = []
+        try:
+            pos = 0
+            if not self._handshake.done:
+                pos = self._advance_handshake(data)
+            if self._handshake.done:
+                pos = self._read_frames(data, pos)
+        except Fault as fault:
+            self._fail(fault.condition, fault.description)
+            return
+        except Exception as error:  # Nothing the peer sends may get out of here; that this happens is a bug of ours.
+            self._fail(INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+            return
+        if pos < len(data) and not self._ended:
+            self._keep(data[pos:])
+
+    def _keep(self, rest: bytes) -> None:
+        """A frame that has not come whole: its rest is waited for."""
+        self._chunks.append(rest)
+        self._chunked = len(rest)
+        self._needed = len(rest) + 1
+        if self._handshake.done and len(rest) >= 4:
+            self._needed = max(self._needed, _unpack_size(rest)[0])
+
+    def _advance_handshake(self, data: bytes) -> int:
+        handshake = self._handshake
+        known = handshake.authenticated
+        try:
+            return handshake.advance(data, 0)
+        finally:
+            if handshake.authenticated is not known and handshake.authenticated is not None:
+                self.report((AUTHENTICATED, *handshake.authenticated))
+
+    def _read_frames(self, data: bytes, pos: int) -> int:
+        """Read all whole frames from ``pos`` on, and give the offset of the first that is not.
+
+        One long loop on purpose: the first branch is what each message costs.
+        """
+        end = len(data)
+        fast = self.fast
+        report = self.report
+        while True:
+            left = end - pos
+            if left >= FAST_LAYOUT_SIZE:
+                size, key, number, lead, tag, tail = _unpack_fast(data, pos)
+                link = fast.get(key)
+                if (
+                    link is not None
+                    and lead == 0xA004
+                    and FAST_LAYOUT_SIZE <= size <= left
+                    and size <= link.fast_limit
+                    and (tail == 0x4342 or tail == 0x4341)
+                ):
+                    session = link.session
+                    window = session.incoming_left - 1
+                    credit = link.credit
+                    ledger = session.incoming
+                    if window > session.low_mark and credit > 0 and number not in ledger:
+                        session.incoming_left = window
+                        link.credit = credit - 1
+                        stop = pos + size
+                        payload = data[pos + FAST_LAYOUT_SIZE : stop]
+                        if tail == 0x4342:
+                            ledger[number] = delivery = Delivery(link, number, tag, payload, False, False)
+                        else:
+                            delivery = Delivery(link, number, tag, payload, True, True)
+                        report((DELIVERED, link, delivery))
+                        pos = stop
+                        continue
+            elif left < 8:
+                # The size alone is enough to refuse a frame: what follows is never waited for (W13).
+                if left >= 4:
+                    self._check_frame(_unpack_size(data, pos)[0], 2, AMQP_FRAME)
+                return pos
+            size, offset, kind, channel = _unpack_header(data, pos)
+            self._check_frame(size, offset, kind)
+            if size > left:
+                return pos
+            body = pos + offset * 4
+            pos += size
+            if body != pos:
+                self._take_frame(channel, data, body, pos)
+                if self._ended:
+                    return pos
+
+    def _check_frame(self, size: int, offset: int, kind: int) -> None:
+        if size > self._frames_limit:
+            when = "" if self.remote is not None else " before open"
+            raise Fault(FRAMING_ERROR, f"a frame of {size} octets{when}, where {self._frames_limit} are the most")
+        if size < 8 or offset < 2 or offset * 4 > size:
+            raise Fault(FRAMING_ERROR, f"a frame of {size} octets with a data offset of {offset} words")
+        if kind != AMQP_FRAME:
+            raise Fault(FRAMING_ERROR, f"a frame of type {kind}, where type 0 is AMQP's")
+
+    def _take_frame(self, channel: int, data: bytes, pos: int, end: int) -> None:
+        name = "a frame"
+        try:
+            descriptor, pos = read_descriptor(data, pos)
+            code = performative_code(descriptor)
+            name = NAMES.get(code, "")
+            if not name:
+                raise Fault(DECODE_ERROR, f"a frame whose body is no performative, but {descriptor!r}")
+            self._take_performative(code, name, channel, data, pos, end)
+        except LinkFault as fault:
+            fault.link.fail(AmqpError(fault.condition, fault.description))
+        except SessionFault as fault:
+            self.remote_sessions[channel].fail(AmqpError(fault.condition, fault.description))
+        except (DecodeError, IndexError, ValueError) as error:
+            text = str(error) if isinstance(error, DecodeError) else "the octets end inside a value"
+            raise Fault(DECODE_ERROR, f"{name} on channel {channel} cannot be decoded: {text}") from None
+
+    def _take_performative(self, code: int, name: str, channel: int, data: bytes, pos: int, end: int) -> None:
+        if self.state == UNMAPPED or not (self.remote_open or self.remote_closed):
+            if code != OPEN:
+                raise Fault(NOT_ALLOWED, f"{name} before open")
+        if code == CLOSE:
+            self._take_close(decode_list(data, pos, end, name))
+        elif self.local_closed:
+            return  # Part 2, 2.4.6: after our close the rest is read for the peer's close alone.
+        elif code == OPEN:
+            self._take_open(channel, decode_list(data, pos, end, name))
+        elif code == BEGIN:
+            self._take_begin(channel, decode_list(data, pos, end, name))
+        else:
+            session = self.remote_sessions.get(channel)
+            if session is None:
+                raise Fault(NOT_ALLOWED, f"{name} on channel {channel}, where no session has begun")
+            if code == END:
+                self._take_end(session, channel, read_error(decode_list(data, pos, end, name)))
+            elif not session.discarding and (not session.local_closed or code in incoming.REPORTED_AFTER_END):
+                incoming.TAKERS[code](session, data, pos, end)
+
+    def _take_open(self, channel: int, fields: list[Any]) -> None:
+        if channel != 0:
+            raise Fault(FRAMING_ERROR, f"open on channel {channel}, where it belongs on 0")
+        if not self.allows(REMOTE_OPEN):
+            raise Fault(NOT_ALLOWED, "open a second time")
+        remote = read_open(fields)
+        if remote.max_frame_size < MIN_MAX_FRAME_SIZE:
+            raise Fault(FRAMING_ERROR, f"open.max-frame-size {remote.max_frame_size} is below {MIN_MAX_FRAME_SIZE}")
+        self.advance(REMOTE_OPEN)
+        self.remote = remote
+        self.max_frame_out = min(remote.max_frame_size, LARGEST_FRAME)
+        self._frames_limit = self.max_frame_size
+        self.report((OPENED,))
+
+    def _take_begin(self, channel: int, fields: list[Any]) -> None:
+        begin = read_begin(fields)
+        if channel > self.channel_max:
+            # Part 2, 2.7.1: "a peer that receives a channel number outside the supported range MUST close".
+            raise Fault(FRAMING_ERROR, f"begin on channel {channel}, beyond the channel-max of {self.channel_max}")
+        other = self.remote_sessions.get(channel)
+        if other is not None:
+            if other.discarding:
+                return
+            raise SessionFault(NOT_ALLOWED, f"begin on channel {channel}, where a session is under way")
+        if begin.remote_channel is None:
+            session = EngineSession(self)
+        else:
+            answered = self.sessions.get(begin.remote_channel)
+            if answered is None or not answered.allows(REMOTE_OPEN):
+                raise Fault(NOT_ALLOWED, f"begin answers channel {begin.remote_channel}, where no session waits for it")
+            session = answered
+        session.advance(REMOTE_OPEN)
+        session.remote_channel = channel
+        session.remote_handle_max = begin.handle_max
+        session.first_incoming_id = begin.next_outgoing_id
+        session.incoming_end = (begin.next_outgoing_id + session.incoming_left) & _MASK
+        sent = session.next_outgoing_id
+        session.remote_end, session.remote_left = (sent + begin.incoming_window) & _MASK, begin.incoming_window
+        self.remote_sessions[channel] = session
+        if not session.local_closed:
+            self.report((BEGUN, session))
+
+    def _take_end(self, session: EngineSession, channel: int, error: AmqpError | None) -> None:
+        session.advance(REMOTE_CLOSE)
+        del self.remote_sessions[channel]
+        session.silence_remote()
+        self.session_closed(session)
+        if session.fault is None:
+            self.report((ENDED, session, error))
+
+    def _take_close(self, fields: list[Any]) -> None:
+        error = read_error(fields)
+        if not self.allows(REMOTE_CLOSE):
+            raise Fault(NOT_ALLOWED, "close before open")
+        self.advance(REMOTE_CLOSE)
+        self.report((CLOSED, error))
+        if self.local_closed:
+            self._ended = True
+
+    def receive_eof(self) -> None:
+        """The peer will send nothing more."""
+        if self._ended:
+            return
+        if self.remote_closed:
+            self._ended = True
+            return
+        if not self._handshake.done:
+            rest = b"".join(self._chunks)
+            if rest and not rest.startswith(b"AMQP"[: len(rest)]):
+                self._fail(
+                    FRAMING_ERROR, f"protocol mismatch: the peer speaks {name_foreign_protocol(rest)}, not AMQP 1.0"
+                )
+                return
+            text = "the peer closed the socket in the middle of the protocol handshake"
+        elif self.local_closed:
+            text = "the peer closed the socket without answering our close"
+        else:
+            text = "the peer closed the socket without an AMQP close"
+        self._fail(CONNECTION_FORCED, text)
+
+    def _fail(self, condition: str, description: str) -> None:
+        """The engine is done for: say why, once, to the peer where it listens, and to the owner."""
+        if self._ended:
+            return
+        error = AmqpError(condition, description)
+        if self.error is None:
+            self.error = error
+        if self._handshake.done and not self.mute:
+            # Part 2, 2.4.3: even a connection that goes wrong at once is opened before it is closed.
+            if self.allows(LOCAL_OPEN):
+                self._write_open()
+            self._write_close(error)
+        self._end()
+        self.report((FAILED, error))

@@ -1,0 +1,53 @@
+"""Idle time-outs of a connection, both directions (Part 2, 2.4.5).
+
+Time comes in as an argument. Whether anything was read or written since the last tick is a flag, so that reading and
+writing need no clock; a deadline is therefore late by at most the time between two ticks, and never early.
+"""
+
+from __future__ import annotations
+
+from .conditions import RESOURCE_LIMIT_EXCEEDED
+from .frames import EMPTY_FRAME
+
+__all__ = ["Heartbeat"]
+
+
+class Heartbeat:
+    """When to send an empty frame, and when to give up on the peer."""
+
+    FRAME = EMPTY_FRAME
+
+    def __init__(self, timeout: float | None) -> None:
+        self.timeout = timeout if timeout else None
+        self.read = False
+        self.wrote = False
+        self._give_up: float | None = None
+        self._beat: float | None = None
+
+    @property
+    def advertised(self) -> int | None:
+        """The idle-time-out of our open: "half its actual timeout", as the standard advises, in milliseconds."""
+        return None if self.timeout is None else max(int(self.timeout * 500), 1)
+
+    def tick(self, now: float, remote: int | None) -> tuple[bool, bool, float | None]:
+        """Whether the peer has been silent too long, whether to send a frame now, and when to ask again."""
+        if self.timeout is not None and (self.read or self._give_up is None):
+            self._give_up = now + self.timeout
+        self.read = False
+        if self._give_up is not None and now >= self._give_up:
+            return True, False, None
+        beat = False
+        if remote:
+            interval = remote / 2000.0
+            if self.wrote or self._beat is None:
+                self._beat = now + interval
+            if now >= self._beat:
+                beat = True
+                self._beat = now + interval
+        self.wrote = False
+        deadlines = [moment for moment in (self._give_up, self._beat) if moment is not None]
+        return False, beat, min(deadlines, default=None)
+
+    def verdict(self) -> tuple[str, str]:
+        """Condition and sentence for a peer that was silent too long."""
+        return RESOURCE_LIMIT_EXCEEDED, f"local-idle-timeout expired: nothing came for {self.timeout:g} s"

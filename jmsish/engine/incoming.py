@@ -1,0 +1,440 @@
+"""What a session does with the frames of its peer, other than the transfers that the engine's loop reads by itself.
+
+Each function takes one frame whose descriptor has been read: ``data`` from ``pos`` to ``end`` is the list of fields
+and, for a transfer, the payload. What is wrong is raised as a fault, which ends as much as it must: a
+:class:`LinkFault` the link, a :class:`SessionFault` the session (W14), a plain fault or a DecodeError the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .conditions import (
+    FRAMING_ERROR,
+    HANDLE_IN_USE,
+    INVALID_FIELD,
+    NOT_ALLOWED,
+    NOT_IMPLEMENTED,
+    RESOURCE_LIMIT_EXCEEDED,
+    STOLEN,
+    TRANSFER_LIMIT_EXCEEDED,
+    UNATTACHED_HANDLE,
+    WINDOW_VIOLATION,
+    Fault,
+    LinkFault,
+    SessionFault,
+)
+from .delivery import Delivery
+from .endpoint import REMOTE_CLOSE, REMOTE_OPEN
+from .events import ABORTED, ATTACHED, DELIVERED, DETACHED, DISPOSED, FLOWED, OVERSIZE, OVERSIZE_ENDED
+from .frames import read_fields
+from .link import Link
+from .performatives import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Attach, decode_list, read_attach, read_detach
+from .session import HANDLE_MAX, serial_difference
+from .states import AmqpError, DeliveryState
+from .values import DecodeError
+
+if TYPE_CHECKING:
+    from .session import EngineSession
+
+__all__ = ["TAKERS"]
+
+_MASK = 0xFFFFFFFF
+_TAG_LIMIT = 32
+
+
+def _checked(fields: list[Any], kinds: tuple[tuple[str, type, bool], ...], name: str) -> list[Any]:
+    """The fields, padded to their full number, each of its kind."""
+    if len(fields) > len(kinds):
+        raise DecodeError(f"{name} has {len(kinds)} fields, not {len(fields)}", 0)
+    fields.extend([None] * (len(kinds) - len(fields)))
+    for value, (field, kind, mandatory) in zip(fields, kinds):  # noqa: B905 - equal by the line above
+        if value is None:
+            if mandatory:
+                raise DecodeError(f"the mandatory field {name}.{field} is missing", 0)
+        elif type(value) is not kind and not (kind is DeliveryState and isinstance(value, DeliveryState)):
+            raise DecodeError(f"the field {name}.{field} cannot be a {type(value).__name__}", 0)
+    return fields
+
+
+# -- attach and detach -------------------------------------------------------------------------------------------------
+
+
+def take_attach(session: EngineSession, data: bytes, pos: int, end: int) -> None:
+    """Part 2, 2.6.3: an answer to our attach, or a link the peer makes."""
+    attach = read_attach(decode_list(data, pos, end, "attach"))
+    if attach.handle > HANDLE_MAX:
+        # Part 2, 2.7.2: "a peer that receives a handle outside the supported range MUST close the connection".
+        raise Fault(FRAMING_ERROR, f"handle {attach.handle} is beyond the handle-max of {HANDLE_MAX}")
+    if attach.handle in session.remote_links:
+        name = session.remote_links[attach.handle].name
+        raise SessionFault(HANDLE_IN_USE, f"handle {attach.handle} is in use by the link {name!r}")
+    if not attach.is_receiver and attach.initial_delivery_count is None:
+        # Part 2, 2.7.3: "This MUST NOT be null if role is sender".
+        raise SessionFault(INVALID_FIELD, f"the attach of {attach.name!r} as sender has no initial-delivery-count")
+    link = session.take_awaiting(attach.name, attach.is_receiver)
+    if link is None:
+        link = _new_link(session, attach)
+    _record(link, attach)
+    link.advance(REMOTE_OPEN)
+    session.remote_links[attach.handle] = link
+    if not link.local_closed:
+        link.arm()
+        session.engine.report((ATTACHED, link))
+
+
+def _new_link(session: EngineSession, attach: Attach) -> Link:
+    names = session.engine.link_names
+    key = (attach.name, attach.is_receiver)
+    other = names.get(key)
+    if other is not None:
+        # Part 2, 2.6.1: a link has one pair of termini; attached anew, it is taken from where it was.
+        other.fail(AmqpError(STOLEN, f"the link {attach.name!r} was attached anew"))
+    link = Link(session, attach.name, attach.is_receiver)
+    link.snd_settle_mode = attach.snd_settle_mode
+    link.rcv_settle_mode = attach.rcv_settle_mode
+    names[key] = link
+    return link
+
+
+def _record(link: Link, attach: Attach) -> None:
+    link.remote_handle = attach.handle
+    link.remote_source = attach.source
+    link.remote_target = attach.target
+    link.remote_snd_settle_mode = attach.snd_settle_mode
+    link.remote_rcv_settle_mode = attach.rcv_settle_mode
+    link.remote_max_message_size = attach.max_message_size
+    link.remote_properties = attach.properties
+    link.remote_offered_capabilities = attach.offered_capabilities
+    link.remote_desired_capabilities = attach.desired_capabilities
+    link.remote_unsettled = attach.unsettled
+    link.incomplete_unsettled = attach.incomplete_unsettled
+    if not link.is_sender:
+        # Credit may have been granted before the count was known; it counts from here.
+        link.limit = ((attach.initial_delivery_count or 0) + link.credit) & _MASK
+
+
+def take_detach(session: EngineSession, data: bytes, pos: int, end: int) -> None:
+    """The peer detaches a link; what is unsettled of it stays with the session (W16)."""
+    handle, closed, error = read_detach(decode_list(data, pos, end, "detach"))
+    link = _link_at(session, handle, "detach")
+    del session.remote_links[handle]
+    reported = link.fault is not None
+    partial, link.current = link.current, None
+    if partial is not None:
+        # Its last frame cannot come any more, so there is nothing to be settled.
+        session.forget(partial)
+    link.advance(REMOTE_CLOSE)
+    link.silence()
+    session.link_closed(link)
+    if not reported:
+        session.engine.report((DETACHED, link, closed, error))
+
+
+def _link_at(session: EngineSession, handle: int, frame: str) -> Link:
+    link = session.remote_links.get(handle)
+    if link is None:
+        raise SessionFault(UNATTACHED_HANDLE, f"{frame} for handle {handle}, where no link is attached")
+    return link
+
+
+# -- flow --------------------------------------------------------------------------------------------------------------
+
+_FLOW_FIELDS = (
+    ("next-incoming-id", int, False),
+    ("incoming-window", int, True),
+    ("next-outgoing-id", int, True),
+    ("outgoing-window", int, True),
+    ("handle", int, False),
+    ("delivery-count", int, False),
+    ("link-credit", int, False),
+    ("available", int, False),
+    ("drain", bool, False),
+    ("echo", bool, False),
+    ("properties", dict, False),
+)
+
+
+def take_flow(session: EngineSession, data: bytes, pos: int, end: int) -> None:
+    """Part 2, 2.5.6 and 2.6.7: windows, then credit; then whatever waited for either leaves."""
+    fields, pos = read_fields(data, pos, end)
+    if pos != end:
+        raise DecodeError("octets behind the fields of flow", pos)
+    following, window, _, _, handle, count, credit, available, drain, echo, properties = _checked(
+        fields, _FLOW_FIELDS, "flow"
+    )
+    # The peer's next-outgoing-id is not looked at: over an ordered connection our own count of its frames is right.
+    link = None if handle is None else _link_at(session, handle, "flow")
+    sent = session.next_outgoing_id
+    if following is None:
+        # 2.5.6: the peer has not seen our begin, so its window counts from our first id.
+        following = session.initial_outgoing_id
+    if serial_difference(following, sent) > 0:
+        raise SessionFault(INVALID_FIELD, f"flow.next-incoming-id {following} is beyond the {sent} frames sent")
+    session.remote_end = (following + window) & _MASK
+    session.remote_left = serial_difference(session.remote_end, sent)
+    if link is not None and not link.discarding:
+        link.available = available
+        link.flow_properties = properties
+        if link.is_sender:
+            _credit(link, count, credit, bool(drain))
+        else:
+            _progress(link, count)
+        session.engine.report((FLOWED, link))
+    if session.backlog:
+        session.pump()
+    if echo:
+        if link is None:
+            session.write_flow(echo=False)
+        else:
+            session.write_link_flow(link, echo=False)
+
+
+def _credit(link: Link, count: int | None, credit: int | None, drain: bool) -> None:
+    """At a sender: link-credit_snd := delivery-count_rcv + link-credit_rcv - delivery-count_snd (2.6.7)."""
+    link.drain = drain
+    link.awaiting_drain = link.awaiting_drain and drain
+    if credit is None:
+        return
+    sent = link.delivery_count
+    # Without a delivery-count the peer has not seen our attach: it counts from the first one.
+    base = link.initial_delivery_count if count is None else count
+    left = serial_difference(base + credit, sent)
+    # `sent` is what counts: the credit may go below what waits here, and what waits then waits for more.
+    link.credit = left - link.queued
+    link.limit = (sent + left) & _MASK
+    if link.held and left > 0:
+        link.session.resume_held(link)
+
+
+def _progress(link: Link, count: int | None) -> None:
+    """At a receiver: the sender's delivery-count goes forward when it drains, and never back."""
+    if count is None:
+        return
+    left = serial_difference(link.limit, count)
+    if left < 0:
+        link.limit, left = count, 0
+    if left < link.credit:
+        link.credit = left
+
+
+# -- transfer ----------------------------------------------------------------------------------------------------------
+
+_TRANSFER_FIELDS = (
+    ("handle", int, True),
+    ("delivery-id", int, False),
+    ("delivery-tag", bytes, False),
+    ("message-format", int, False),
+    ("settled", bool, False),
+    ("more", bool, False),
+    ("rcv-settle-mode", int, False),
+    ("state", DeliveryState, False),
+    ("resume", bool, False),
+    ("aborted", bool, False),
+    ("batchable", bool, False),
+)
+
+
+def take_transfer(session: EngineSession, data: bytes, pos: int, end: int) -> None:
+    """A transfer in any layout, whole or part of a delivery."""
+    # The window comes first: it counts every transfer, whatever else is wrong with it (2.5.6).
+    left = session.incoming_left - 1
+    if left < 0:
+        raise SessionFault(WINDOW_VIOLATION, f"a transfer beyond the incoming window of {session.incoming_window}")
+    session.incoming_left = left
+    if left <= session.low_mark:
+        session.low_mark = -1
+        session.engine.unflushed.append(session)
+    fields, pos = read_fields(data, pos, end)
+    fields = _checked(fields, _TRANSFER_FIELDS, "transfer")
+    link = _link_at(session, fields[0], "transfer")
+    if link.is_sender:
+        raise SessionFault(NOT_ALLOWED, f"a transfer on handle {fields[0]}, where the peer receives")
+    if link.discarding:
+        _discard(link, end - pos)
+        return
+    if fields[8]:
+        raise LinkFault(NOT_IMPLEMENTED, "deliveries cannot be resumed here", link)
+    delivery = link.current
+    if delivery is None:
+        delivery = _first_frame(session, link, fields)
+    else:
+        _further_frame(delivery, fields)
+    _add(link, delivery, fields, data[pos:end])
+
+
+def _discard(link: Link, size: int) -> None:
+    link.discarded += size
+    limit = link.session.engine.discard_limit
+    if link.discarded > limit:
+        raise Fault(
+            RESOURCE_LIMIT_EXCEEDED, f"more than {limit} octets came for the link {link.name!r} after it was detached"
+        )
+
+
+def _first_frame(session: EngineSession, link: Link, fields: list[Any]) -> Delivery:
+    _, number, tag, message_format, settled, _, mode, state, _, _, _ = fields
+    if number is None or tag is None:
+        missing = "delivery-id" if number is None else "delivery-tag"
+        raise SessionFault(INVALID_FIELD, f"the first transfer of a delivery has no {missing}")
+    if len(tag) > _TAG_LIMIT:
+        raise SessionFault(INVALID_FIELD, f"a delivery-tag of {len(tag)} octets, where {_TAG_LIMIT} are the most")
+    if number in session.incoming:
+        raise SessionFault(INVALID_FIELD, f"delivery-id {number} is that of a delivery still unsettled")
+    if mode is not None and mode > link.rcv_settle_mode:
+        # Part 2, 2.7.5: "if the negotiated link value is first, then it is illegal to set this field to second".
+        raise LinkFault(INVALID_FIELD, f"transfer.rcv-settle-mode {mode} on a link where it is first", link)
+    if link.credit <= 0 and link.attached:
+        raise LinkFault(TRANSFER_LIMIT_EXCEEDED, f"delivery {number} is beyond the credit granted", link)
+    if link.attached:
+        link.credit -= 1
+    else:
+        # Pipelined before our attach: nothing has been granted, and the delivery-count goes on alone.
+        link.limit = (link.limit + 1) & _MASK
+    delivery = Delivery(link, number, tag, b"", bool(settled), bool(settled))
+    delivery.complete = False
+    delivery.remote_state = state
+    if message_format:
+        delivery.message_format = message_format
+    if mode is not None:
+        delivery.rcv_settle_mode = mode
+    if not settled:
+        session.incoming[number] = delivery
+    return delivery
+
+
+def _further_frame(delivery: Delivery, fields: list[Any]) -> None:
+    """Part 2, 2.7.5: what a further frame says again must be what the first one said."""
+    _, number, tag, message_format, settled, _, _, state, _, _, _ = fields
+    link = delivery.link
+    if number is not None and number != delivery.id:
+        raise SessionFault(
+            INVALID_FIELD, f"delivery-id {number} in the middle of delivery {delivery.id} on the link {link.name!r}"
+        )
+    if tag is not None and tag != delivery.tag:
+        raise SessionFault(INVALID_FIELD, f"the delivery-tag changed in the middle of delivery {delivery.id}")
+    if message_format is not None and message_format != delivery.message_format:
+        raise LinkFault(INVALID_FIELD, f"the message-format changed in the middle of delivery {delivery.id}", link)
+    if state != delivery.remote_state:
+        delivery.mixed_states = True
+        if state is not None:
+            delivery.remote_state = state
+    if settled and not delivery.remote_settled:
+        # 2.7.5: a delivery is settled when any of its frames said so.
+        delivery.settled = delivery.remote_settled = True
+        link.session.incoming.pop(delivery.id, None)
+
+
+def _add(link: Link, delivery: Delivery, fields: list[Any], payload: bytes) -> None:
+    """Take the payload of one frame, and report the delivery where that was its last."""
+    more, aborted = fields[5], fields[9]
+    report = link.session.engine.report
+    if aborted:
+        # 2.6.14: aborted deliveries are settled, and their content is nothing; `more` means nothing here.
+        delivery.aborted = delivery.complete = True
+        delivery.settled = delivery.remote_settled = True
+        delivery.parts = None
+        link.session.forget(delivery)
+        link.current = None
+        link.arm()
+        report((ABORTED, link, delivery))
+        return
+    delivery.size += len(payload)
+    limit = link.max_message_size
+    if not delivery.oversize:
+        if delivery.parts is None:
+            delivery.parts = [payload]
+        else:
+            delivery.parts.append(payload)
+        if limit and delivery.size > limit:
+            delivery.oversize = True
+            delivery.parts = None
+            delivery.complete = not more
+            report((OVERSIZE, link, delivery))
+    if more:
+        if link.current is None:
+            link.current = delivery
+            link.disarm()
+        return
+    parts = delivery.parts
+    link.current = None
+    link.arm()
+    if delivery.oversize:
+        if not delivery.complete:
+            delivery.complete = True
+            report((OVERSIZE_ENDED, link, delivery))
+        return
+    delivery.payload = parts[0] if parts is not None and len(parts) == 1 else b"".join(parts or ())
+    delivery.parts = None
+    delivery.complete = True
+    report((DELIVERED, link, delivery))
+
+
+# -- disposition -------------------------------------------------------------------------------------------------------
+
+_DISPOSITION_FIELDS = (
+    ("role", bool, True),
+    ("first", int, True),
+    ("last", int, False),
+    ("settled", bool, False),
+    ("state", DeliveryState, False),
+    ("batchable", bool, False),
+)
+
+
+def take_disposition(session: EngineSession, data: bytes, pos: int, end: int) -> None:
+    """Part 2, 2.7.6: a range over all links of the session, detached ones included."""
+    fields, pos = read_fields(data, pos, end)
+    if pos != end:
+        raise DecodeError("octets behind the fields of disposition", pos)
+    is_receiver, first, last, settled, state, _ = _checked(fields, _DISPOSITION_FIELDS, "disposition")
+    ledger = session.outgoing if is_receiver else session.incoming
+    if last is None or last == first:
+        delivery = ledger.get(first)
+        deliveries = [] if delivery is None else [delivery]
+    else:
+        deliveries = _range(ledger, first, last)
+    if not deliveries:
+        return
+    settled = bool(settled)
+    for delivery in deliveries:
+        delivery.remote_state = state
+        if settled:
+            delivery.remote_settled = True
+            del ledger[delivery.id]
+    if not is_receiver:
+        # One in transit is reported when it is whole.
+        deliveries = [delivery for delivery in deliveries if delivery.complete]
+        if not deliveries:
+            return
+    session.engine.report((DISPOSED, session, deliveries, state, settled, not is_receiver))
+
+
+def _range(ledger: dict[int, Delivery], first: int, last: int) -> list[Delivery]:
+    span = (last - first) & _MASK
+    if span >= 0x80000000 and last < first:
+        raise SessionFault(INVALID_FIELD, f"a disposition from {first} to {last}, which is backwards")
+    if span > len(ledger):
+        # The peer names more than there is: look at what there is.
+        return [delivery for number, delivery in ledger.items() if (number - first) & _MASK <= span]
+    found = []
+    for number in range(first, first + span + 1):
+        delivery = ledger.get(number & _MASK)
+        if delivery is not None:
+            found.append(delivery)
+    return found
+
+
+Taker = Callable[["EngineSession", bytes, int, int], None]
+
+TAKERS: dict[int, Taker] = {
+    ATTACH: take_attach,
+    FLOW: take_flow,
+    TRANSFER: take_transfer,
+    DISPOSITION: take_disposition,
+    DETACH: take_detach,
+}
+
+REPORTED_AFTER_END = frozenset({DISPOSITION})
+"""What still counts between our end and the peer's (Part 2, 2.5.5: END SENT)."""

@@ -1,0 +1,105 @@
+"""Transfers on their way out: segmenting by the peer's frame size, waiting for the session window.
+
+Whatever is not one plain frame that may leave at once becomes an :class:`Outgoing`, which remembers how far it got.
+A session's backlog is a FIFO of them over all its links, so deliveries keep the order in which they were sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .conditions import EngineStateError
+from .delivery import Delivery
+from .frames import HEADER
+from .performatives import TRANSFER
+from .states import composite
+from .values import NULL, TRUE, encode_binary, encode_boolean, encode_uint
+
+if TYPE_CHECKING:
+    from .session import EngineSession
+
+__all__ = ["Outgoing"]
+
+_pack_header = HEADER.pack
+_MASK = 0xFFFFFFFF
+
+
+class Outgoing:
+    """A delivery of which frames are still to be written."""
+
+    __slots__ = ("delivery", "offset", "started")
+
+    def __init__(self, delivery: Delivery) -> None:
+        self.delivery = delivery
+        self.offset = 0
+        self.started = False
+
+    def write(self, session: EngineSession) -> bool:
+        """Write frames as far as the window goes; whether the delivery is done.
+
+        One that was aborted in between ends with the frame that takes it back (Part 2, 2.6.14).
+        """
+        payload = self.delivery.payload
+        engine = session.engine
+        while session.remote_left > 0:
+            if self.delivery.aborted:
+                self._emit(session, self._performative(more=False, aborted=True), b"")
+                return True
+            if not self.started:
+                self._start(session)
+            # `more` takes one octet either way, so the room is the same for the last frame as for the others.
+            performative = self._performative(more=True)
+            room = engine.max_frame_out - 8 - len(performative)
+            if room <= 0:
+                raise EngineStateError(
+                    f"amqp:frame-size-too-small: a transfer of {len(performative)} octets before its payload does not "
+                    f"fit the peer's frames of {engine.max_frame_out}"
+                )
+            rest = len(payload) - self.offset
+            last = rest <= room
+            if last:
+                performative = self._performative(more=False)
+            part = payload[self.offset : self.offset + room] if rest > room or self.offset else payload
+            self.offset += len(part)
+            self._emit(session, performative, part)
+            if last:
+                return True
+        return False
+
+    def _start(self, session: EngineSession) -> None:
+        """The delivery gets its id with its first frame, so that ids are never skipped."""
+        delivery = self.delivery
+        number = session.next_delivery_id
+        session.next_delivery_id = (number + 1) & _MASK
+        delivery.id = number
+        if not delivery.settled:
+            session.outgoing[number] = delivery
+        delivery.link.queued -= 1
+
+    def _performative(self, more: bool, aborted: bool = False) -> bytes:
+        delivery = self.delivery
+        first = not self.offset
+        return composite(
+            TRANSFER,
+            encode_uint(delivery.link.handle),
+            encode_uint(delivery.id),
+            encode_binary(delivery.tag) if first else NULL,
+            encode_uint(delivery.message_format) if first else NULL,
+            encode_boolean(delivery.settled),
+            encode_boolean(more),
+            NULL,
+            # Part 4, 4.4.1: every frame of the delivery carries the transaction.
+            NULL if delivery.state is None else delivery.state.encoded,
+            NULL,
+            TRUE if aborted else NULL,
+        )
+
+    def _emit(self, session: EngineSession, performative: bytes, part: bytes) -> None:
+        if session.batch_state is not None:
+            session.flush_dispositions()
+        self.started = True
+        session.remote_left -= 1
+        size = 8 + len(performative) + len(part)
+        engine = session.engine
+        engine.out += (_pack_header(size, 2, 0, session.channel), performative, part)
+        engine.out_size += size
