@@ -1,0 +1,198 @@
+"""The broker: connections, queues, transactions and time, without a socket, a thread or a clock of its own.
+
+One owner at a time calls it. Bytes go into a connection, :meth:`Broker.step` serves each queue that something happened
+to and names the connections that have bytes to take, :meth:`Broker.tick` lets time pass::
+
+    connection.receive(data)
+    for each in broker.step():
+        transport_of(each).write(each.take_output())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from typing import Any
+
+from jmsish.broker.config import BrokerConfig
+from jmsish.broker.connection import ServerConnection
+from jmsish.broker.consumers import serve
+from jmsish.broker.greeting import CAPABILITIES, authentication, describe
+from jmsish.broker.incoming import IncomingLink
+from jmsish.broker.order import Entry
+from jmsish.broker.queues import Queue
+from jmsish.broker.router import Router
+from jmsish.broker.settlement import Settlement
+from jmsish.broker.timers import Timers
+from jmsish.broker.transactions import Transaction
+from jmsish.broker.views import ConnectionView, QueueView, TransactionView
+from jmsish.engine.engine import Engine
+from jmsish.engine.outcomes import AmqpError
+from jmsish.errors import InvalidDestinationError
+
+VERSION = "0.1.0"
+MAX_FRAME_SIZE = 1 << 17
+CHANNEL_MAX = 4095
+IDLE_TIMEOUT = 60.0
+
+
+class Broker:
+    """A whole broker as a state machine. ``clock`` gives seconds since the epoch and drives all that messages feel."""
+
+    def __init__(
+        self, name: str, config: Mapping[str, Any] | BrokerConfig | None = None, *, clock: Callable[[], float]
+    ) -> None:
+        self.name = name
+        self.config = BrokerConfig.from_mapping(config)
+        self.now = clock
+        self.router = Router(self.config, self)
+        self._connections: dict[ServerConnection, None] = {}
+        self._containers: dict[str, list[ServerConnection]] = {}
+        self._dirty: list[Queue] = []
+        self.touched: dict[ServerConnection, None] = {}
+        """Connections that may have output."""
+        self._timers = Timers()
+        self._numbers = count(1)
+
+    # --- driven by the driver
+
+    def accept(self, *, trusted: bool, identity: str | None = None, peer: str = "") -> ServerConnection:
+        """A new connection; ``trusted`` is one inside the process, ``identity`` what its transport has shown."""
+        engine = Engine(
+            server=True,
+            container_id=f"jmsish-broker-{self.name}",
+            max_frame_size=MAX_FRAME_SIZE,
+            channel_max=CHANNEL_MAX,
+            idle_timeout=IDLE_TIMEOUT,
+            offered_capabilities=CAPABILITIES,
+            properties=describe(VERSION),
+            sasl=authentication(self.config.users, identity, trusted),
+        )
+        connection = ServerConnection(self, engine, next(self._numbers), identity, peer)
+        self._connections[connection] = None
+        return connection
+
+    def step(self) -> list[ServerConnection]:
+        """Serve every queue that something happened to, once; the connections that have output."""
+        if self._dirty:
+            now = self.now()
+            # A queue may be marked again while it is served (a default outcome puts back): it is served again.
+            while self._dirty:
+                dirty, self._dirty = self._dirty, []
+                for queue in dirty:
+                    if not queue.deleted:
+                        serve(queue, now)
+        busy = [connection for connection in self.touched if connection.engine.output_size or connection.closed]
+        self.touched.clear()
+        return busy
+
+    def tick(self, now: float) -> float | None:
+        """Let time pass (by the broker's clock): expiry, delays, transaction timeouts. When to come back."""
+        return self._timers.ring(now)
+
+    def close(self, reason: str = "the broker stops") -> None:
+        """End all connections with a word of farewell."""
+        error = AmqpError("amqp:connection:forced", reason)
+        for connection in list(self._connections):
+            connection.close(error)
+
+    # --- asked by faces and tools
+
+    def queue(self, name: str) -> QueueView:
+        """A view of a queue that exists."""
+        queue = self.router.queues.get(name)
+        if queue is None:
+            raise InvalidDestinationError(f"there is no queue {name!r}")
+        return QueueView(queue)
+
+    def queues(self) -> list[QueueView]:
+        """Views of all queues, temporary ones included."""
+        return [QueueView(queue) for queue in self.router.queues.values()]
+
+    def declare_queue(self, name: str, **settings: Any) -> QueueView:
+        """Make a queue, or give one that exists these settings from now on."""
+        return QueueView(self.router.declare(name, settings))
+
+    def delete_queue(self, name: str) -> None:
+        """Delete a queue with all it owns; its consumers are detached."""
+        queue = self.router.queues.get(name)
+        if queue is None:
+            raise InvalidDestinationError(f"there is no queue {name!r}")
+        self.router.delete(queue)
+
+    def transactions(self) -> list[TransactionView]:
+        """The transactions that are declared and not discharged."""
+        now = self.now()
+        return [
+            TransactionView(transaction, connection, now)
+            for connection in self._connections
+            for transaction in connection.transactions.values()
+        ]
+
+    def connections(self) -> list[ConnectionView]:
+        """The open connections."""
+        return [ConnectionView(connection) for each in self._containers.values() for connection in each]
+
+    # --- asked by the rooms of the broker
+
+    def wake(self, queue: Queue) -> None:
+        self._dirty.append(queue)
+
+    def schedule(self, due: float, queue: Queue) -> None:
+        self._timers.add(due, queue)
+
+    def feed(self, queue: Queue) -> None:
+        starved, queue.starved = queue.starved, None
+        for link in starved or ():
+            assert isinstance(link, IncomingLink)
+            link.top_up()
+
+    def expired(self, queue: Queue, entry: Entry) -> None:
+        self.router.carry_expired(queue, entry)
+
+    def bury(self, queue: Queue, entry: Entry, reason: str, error: AmqpError | None) -> None:
+        self.router.bury(queue, entry, reason, error)
+
+    def touch(self, connection: ServerConnection) -> None:
+        """The connection may have output."""
+        self.touched[connection] = None
+
+    def next_number(self) -> int:
+        return next(self._numbers)
+
+    def opened(self, connection: ServerConnection) -> None:
+        self._containers.setdefault(connection.container_id, []).append(connection)
+
+    def open_connections(self, container_id: str) -> Iterable[ServerConnection]:
+        return self._containers.get(container_id, ())
+
+    def forget(self, connection: ServerConnection) -> None:
+        """The connection has ended."""
+        self._connections.pop(connection, None)
+        same = self._containers.get(connection.container_id)
+        if same is not None and connection in same:
+            same.remove(connection)
+            if not same:
+                del self._containers[connection.container_id]
+
+    def worked(self, transaction: Transaction) -> None:
+        """Something was done in a transaction: its time runs from the first (D15)."""
+        if not transaction.began:
+            transaction.began = self.now()
+            if self.config.transaction_timeout:
+                self._timers.add(transaction.began + self.config.transaction_timeout, _Timeout(self, transaction))
+
+
+class _Timeout:
+    """The end of a transaction's time."""
+
+    __slots__ = ("_broker", "_transaction")
+
+    def __init__(self, broker: Broker, transaction: Transaction) -> None:
+        self._broker = broker
+        self._transaction = transaction
+
+    def on_time(self, now: float) -> None:
+        transaction = self._transaction
+        if transaction.connection.transactions.get(transaction.id) is transaction:
+            transaction.time_out(Settlement(self._broker))

@@ -1,0 +1,121 @@
+"""The configuration of a broker: one mapping, checked whole before anything is made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jmsish.broker.policy import QueueSettings, near_miss
+
+SECTIONS = ("policy", "users", "queues", "listeners")
+NOT_YET = ("vhosts", "exchanges", "bindings", "connectors", "link_routes", "addresses", "router")
+"""Sections that the reference knows and this version does not serve: refused by name, never silently ignored."""
+
+POLICY_KEYS = ("transaction_timeout", "auto_create")
+POLICY_NOT_YET = ("max_message_size", "on_oversize", "max_connections", "default_vhost")
+USER_KEYS = ("password",)
+USER_NOT_YET = ("scram_sha_256", "scram_sha_512")
+LISTENER_KEYS = ("host", "port", "role")
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerConfig:
+    """Where the broker is to listen; the broker itself opens no socket, its driver does."""
+
+    host: str = "127.0.0.1"
+    port: int = 5672
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Everything a broker is told before it starts."""
+
+    transaction_timeout: float = 0.0
+    auto_create: bool = True
+    users: Mapping[str, str] = field(default_factory=dict)
+    queues: Mapping[str, QueueSettings] = field(default_factory=dict)
+    listeners: tuple[ListenerConfig, ...] = ()
+
+    @classmethod
+    def from_mapping(cls, config: Mapping[str, Any] | BrokerConfig | None) -> BrokerConfig:
+        """Check a mapping of the documented shape; raises ``ValueError`` or ``TypeError`` that names the place."""
+        if config is None:
+            return cls()
+        if isinstance(config, BrokerConfig):
+            return config
+        _check_keys(_mapping(config, "the configuration"), SECTIONS, NOT_YET, "the configuration")
+        policy = _section(config, "policy")
+        _check_keys(policy, POLICY_KEYS, POLICY_NOT_YET, "[policy]")
+        return cls(
+            transaction_timeout=_seconds(policy.get("transaction_timeout", 0.0), "[policy] transaction_timeout"),
+            auto_create=_flag(policy.get("auto_create", True), "[policy] auto_create"),
+            users=_each(_section(config, "users"), "users", _password),
+            queues=_each(_section(config, "queues"), "queues", QueueSettings.from_mapping),
+            listeners=_listeners(config.get("listeners", ())),
+        )
+
+
+def _mapping(value: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{where} must be a table, not {type(value).__name__}")
+    for key in value:
+        if not isinstance(key, str):
+            raise TypeError(f"{where}: a name must be a string, not {key!r}")
+    return value
+
+
+def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return _mapping(config.get(name, {}), f"[{name}]")
+
+
+def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], not_yet: tuple[str, ...], where: str) -> None:
+    for key in table:
+        if key in known:
+            continue
+        if key in not_yet:
+            raise ValueError(f"{key!r} in {where} is not supported in this version")
+        raise ValueError(f"unknown key {key!r} in {where}: {near_miss(key, known)}")
+
+
+def _each(table: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any], str], Any]) -> dict[str, Any]:
+    places = {key: f"[{name}.{key}]" for key in table}
+    return {key: read(_mapping(value, places[key]), places[key]) for key, value in table.items()}
+
+
+def _password(table: Mapping[str, Any], where: str) -> str:
+    _check_keys(table, USER_KEYS, USER_NOT_YET, where)
+    password = table.get("password")
+    if not isinstance(password, str):
+        raise ValueError(f"{where} needs a password")
+    return password
+
+
+def _seconds(value: object, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+        raise ValueError(f"{where} must be seconds, 0 or more, not {value!r}")
+    return float(value)
+
+
+def _flag(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{where} must be true or false, not {value!r}")
+    return value
+
+
+def _listeners(value: object) -> tuple[ListenerConfig, ...]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise TypeError(f"[[listeners]] must be a list of tables, not {type(value).__name__}")
+    return tuple(_listener(_mapping(item, "[[listeners]]")) for item in value)
+
+
+def _listener(table: Mapping[str, Any]) -> ListenerConfig:
+    _check_keys(table, LISTENER_KEYS, (), "[[listeners]]")
+    if table.get("role", "normal") != "normal":
+        raise ValueError(f"the role {table['role']!r} in [[listeners]] is not supported in this version")
+    host, port = table.get("host", "127.0.0.1"), table.get("port", 5672)
+    if not isinstance(host, str):
+        raise TypeError(f"host in [[listeners]] must be a string, not {host!r}")
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+        raise ValueError(f"port in [[listeners]] must be a number from 0 to 65535, not {port!r}")
+    return ListenerConfig(host, port)

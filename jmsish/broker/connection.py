@@ -1,0 +1,298 @@
+"""One connection of the broker: what its engine reports, done to queues and transactions.
+
+Theory of operation.  :meth:`ServerConnection.receive` feeds the engine and works off its events in the order of the
+frames. Nothing is dispatched meanwhile: queues are only marked, and the broker serves each marked queue once when all
+input of all connections is in (:meth:`~jmsish.broker.broker.Broker.step`).
+
+The context of a link is the object that answers for it: an :class:`~jmsish.broker.outgoing.OutgoingLink`, an
+:class:`~jmsish.broker.incoming.IncomingLink` or a :class:`~jmsish.broker.coordinator.ControlLink`; of a session, the
+list of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from jmsish.broker.attach import Terminal, answer
+from jmsish.broker.consumers import ask
+from jmsish.broker.coordinator import ControlLink
+from jmsish.broker.dispositions import disposed
+from jmsish.broker.greeting import admit
+from jmsish.broker.incoming import IncomingLink
+from jmsish.broker.order import Entry
+from jmsish.broker.outgoing import OutgoingLink
+from jmsish.broker.queues import Queue
+from jmsish.broker.settlement import Settlement
+from jmsish.broker.transactions import Transaction
+from jmsish.engine import events
+from jmsish.engine.outcomes import AmqpError
+
+if TYPE_CHECKING:
+    from jmsish.broker.broker import Broker
+    from jmsish.engine.delivery import Delivery
+    from jmsish.engine.engine import Engine
+    from jmsish.engine.link import Link
+    from jmsish.engine.session import EngineSession
+
+OUTPUT_LIMIT: Final = 1 << 20
+"""A connection with so much output waiting is sent nothing more until some of it has been taken."""
+GRACE: Final = 1.0
+"""Seconds in which dispositions still win over the default outcome after a link was closed (W16)."""
+
+
+class ServerConnection:
+    """A connection inside the broker: bytes in, bytes out, deadline out."""
+
+    def __init__(self, broker: Broker, engine: Engine, number: int, identity: str | None, peer: str) -> None:
+        self.broker = broker
+        self.engine = engine
+        self.number = number
+        self.identity = identity
+        self.peer = peer
+        self.container_id = ""
+        self.sole = False
+        """It asked to be the only one of its container."""
+        self.room = OUTPUT_LIMIT
+        self.stalled: list[OutgoingLink] = []
+        """Consumers that could take more, were there room for output or an open session window."""
+        self.half_sent: list[tuple[OutgoingLink, Delivery, Entry]] = []
+        """Pre-settled messages of which frames still wait for the window: gone only once they are sent."""
+        self.transactions: dict[bytes, Transaction] = {}
+        self.temporaries: list[Queue] = []
+        self.ended = False
+        self._sessions: list[EngineSession] = []
+        self._graces: list[tuple[float | None, OutgoingLink]] = []
+
+    def __repr__(self) -> str:
+        return f"<ServerConnection {self.number} {self.container_id!r} {self.peer}>"
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more will be read or written."""
+        return self.engine.closed
+
+    # --- bytes and time
+
+    def receive(self, data: bytes) -> None:
+        """Bytes from the peer. What they bring about is dispatched by the broker's next step."""
+        self.engine.receive(data)
+        self._work()
+
+    def receive_eof(self) -> None:
+        """The peer is gone; without a close before, all it held is put back as at a loss (D5)."""
+        self.engine.receive_eof()
+        self._work()
+        self.end()
+
+    def take_output(self) -> bytes:
+        """Bytes for the peer. Taken, they make room: the next step may have more."""
+        data = self.engine.take_output()
+        self.room = OUTPUT_LIMIT
+        if self.stalled:
+            self._resume()
+        return data
+
+    def tick(self, now: float) -> float | None:
+        """Let time pass (monotonic seconds); when to come back."""
+        deadline = self.engine.tick(now)
+        self._work()
+        if self._graces:
+            due = self._pass_graces(now)
+            if due is not None:
+                deadline = due if deadline is None else min(deadline, due)
+        return deadline
+
+    def _work(self) -> None:
+        self.broker.touch(self)
+        for event in self.engine.take_events():
+            _ACTS[event[0]](self, *event[1:])
+        if self.stalled or self.half_sent:
+            self._resume()
+
+    def _resume(self) -> None:
+        """Have consumers served that waited for room; let pre-settled messages go whose last frame is out."""
+        stalled, self.stalled = self.stalled, []
+        for consumer in stalled:
+            if consumer.gone:
+                continue
+            if consumer.link.session.backlog:
+                self.stalled.append(consumer)
+            else:
+                ask(consumer)
+        half_sent, self.half_sent = self.half_sent, []
+        for consumer, delivery, entry in half_sent:
+            if consumer.link.session.backlog or consumer.link.held:
+                self.half_sent.append((consumer, delivery, entry))
+            elif delivery not in consumer.link.unsent:
+                consumer.settle_sent(entry)
+
+    # --- events
+
+    def _opened(self) -> None:
+        admit(self)
+
+    def _closed(self, error: AmqpError | None) -> None:
+        self.end()
+        self.engine.close()
+
+    def _begun(self, session: EngineSession) -> None:
+        session.context = []
+        self._sessions.append(session)
+        session.accept_begin()
+
+    def _ended(self, session: EngineSession, error: AmqpError | None) -> None:
+        if session in self._sessions:
+            self._sessions.remove(session)
+            session.end()
+            self._lose_session(session)
+
+    def _attached(self, link: Link) -> None:
+        if self.ended:
+            return
+        link.context = terminal = answer(self, link)
+        if terminal is not None:
+            link.session.context.append(terminal)
+
+    def _detached(self, link: Link, closed: bool, error: AmqpError | None) -> None:
+        terminal: Terminal | None = link.context
+        if terminal is None:
+            link.detach(closed=closed)
+            return
+        if terminal in link.session.context:
+            link.session.context.remove(terminal)
+        terminal.detached(closed)
+
+    def _flowed(self, link: Link) -> None:
+        terminal = link.context
+        if isinstance(terminal, OutgoingLink) and not terminal.gone:
+            terminal.flowed()
+
+    def _delivered(self, link: Link, delivery: Delivery) -> None:
+        terminal: IncomingLink | ControlLink | None = link.context
+        if terminal is not None and not terminal.over:
+            terminal.posted(delivery)
+
+    def _aborted(self, link: Link, delivery: Delivery) -> None:
+        """It never was (2.7.5): no work in its transaction, no outcome; only its credit goes back (T101)."""
+        if isinstance(link.context, IncomingLink) and not link.context.over:
+            link.context.top_up()
+
+    def _disposed(
+        self, session: EngineSession, deliveries: list[Delivery], state: Any, settled: bool, sender_role: bool
+    ) -> None:
+        # What a sender says of its own deliveries changes nothing here: they were decided when they came in.
+        if not sender_role:
+            disposed(self, session, deliveries, state, settled)
+
+    def _failed(self, error: AmqpError) -> None:
+        self.end()
+
+    def _authenticated(self, identity: str | None, mechanism: str) -> None:
+        self.identity = identity
+
+    def _oversize(self, link: Link, delivery: Delivery) -> None:
+        error = AmqpError("amqp:link:message-size-exceeded", "the message is larger than this link allows")
+        link.detach(closed=True, error=error)
+
+    def _oversize_ended(self, link: Link, delivery: Delivery) -> None:
+        """The rest of it was dropped; the link was detached when it grew too large."""
+
+    def census(self) -> tuple[int, int, int]:
+        """How many sessions there are, links on which the peer sends, and links on which it receives."""
+        terminals = [terminal for session in self._sessions for terminal in session.context]
+        receivers = sum(isinstance(terminal, OutgoingLink) for terminal in terminals)
+        return len(self._sessions), len(terminals) - receivers, receivers
+
+    # --- temporary nodes
+
+    def make_temporary(self) -> Queue:
+        """A queue that goes with this connection at the latest."""
+        queue = self.broker.router.make_temporary(self)
+        self.temporaries.append(queue)
+        return queue
+
+    # --- endings
+
+    def grant_grace(self, link: OutgoingLink) -> None:
+        """The receiver closed a link with deliveries unsettled: it may still dispose of them for a moment (W16)."""
+        self._graces.append((None, link))
+
+    def _pass_graces(self, now: float) -> float | None:
+        graces = [(now + GRACE if due is None else due, link) for due, link in self._graces]
+        self._graces = [(due, link) for due, link in graces if due > now]
+        for due, link in graces:
+            if due <= now:
+                link.give_back()
+        return min((due for due, _ in self._graces if due is not None), default=None)
+
+    def _lose_session(self, session: EngineSession) -> None:
+        """Links go, control links roll back what they declared, the default outcome decides the rest (W16)."""
+        terminals: list[Terminal] = session.context
+        for terminal in terminals:
+            if isinstance(terminal, OutgoingLink):
+                terminal.leave_queue()
+                terminal.gone = True
+                terminal.take_back_unsent()
+            else:
+                terminal.lost()
+        self._graces = [(due, link) for due, link in self._graces if link.link.session is not session]
+        for consumer, _, entry in self.half_sent:
+            if consumer.link.session is session:
+                consumer.settle_sent(entry)
+        settlement = Settlement(self.broker)
+        for delivery in list(session.outgoing.values()):
+            consumer = delivery.link.context
+            if isinstance(consumer, OutgoingLink):
+                consumer.give_up(settlement, delivery)
+        settlement.finish()
+        session.outgoing.clear()
+        session.incoming.clear()
+        for terminal in terminals:
+            if not isinstance(terminal, ControlLink) and terminal.temporary and terminal.queue is not None:
+                self.broker.router.delete(terminal.queue)
+        terminals.clear()
+
+    def end(self) -> None:
+        """The connection is over, by a close or by a loss: all sessions end, temporary queues go."""
+        if self.ended:
+            return
+        self.ended = True
+        # Transactions first: what was retired in them is decided by their rollback, not by the loss (b.5, 9).
+        for session in self._sessions:
+            for terminal in session.context:
+                if isinstance(terminal, ControlLink):
+                    terminal.lost()
+        for session in self._sessions:
+            self._lose_session(session)
+        self._sessions.clear()
+        for queue in self.temporaries:
+            self.broker.router.delete(queue)
+        self.temporaries.clear()
+        self.stalled.clear()
+        self.half_sent.clear()
+        self.broker.forget(self)
+
+    def close(self, error: AmqpError | None) -> None:
+        """Say goodbye from here."""
+        self.end()
+        self.engine.close(error)
+        self.broker.touch(self)
+
+
+_ACTS: Final[dict[int, Callable[..., None]]] = {
+    events.OPENED: ServerConnection._opened,
+    events.CLOSED: ServerConnection._closed,
+    events.BEGUN: ServerConnection._begun,
+    events.ENDED: ServerConnection._ended,
+    events.ATTACHED: ServerConnection._attached,
+    events.DETACHED: ServerConnection._detached,
+    events.FLOWED: ServerConnection._flowed,
+    events.DELIVERED: ServerConnection._delivered,
+    events.ABORTED: ServerConnection._aborted,
+    events.DISPOSED: ServerConnection._disposed,
+    events.FAILED: ServerConnection._failed,
+    events.AUTHENTICATED: ServerConnection._authenticated,
+    events.OVERSIZE: ServerConnection._oversize,
+    events.OVERSIZE_ENDED: ServerConnection._oversize_ended,
+}

@@ -1,0 +1,138 @@
+"""The coordinator: control links, on which transactions are declared and discharged (Part 4)."""
+
+from __future__ import annotations
+
+from secrets import token_bytes
+from typing import TYPE_CHECKING, Final
+
+from jmsish.broker.settlement import Settlement
+from jmsish.broker.transactions import UNKNOWN_ID, Transaction
+from jmsish.engine.outcomes import (
+    ACCEPTED,
+    AmqpError,
+    Coordinator,
+    Declare,
+    Declared,
+    DeliveryState,
+    Discharge,
+    Rejected,
+    Source,
+    decode_control,
+)
+
+if TYPE_CHECKING:
+    from jmsish.broker.connection import ServerConnection
+    from jmsish.engine.delivery import Delivery
+    from jmsish.engine.link import Link
+
+CAPABILITIES: Final = ("amqp:local-transactions", "amqp:multi-txns-per-ssn", "amqp:multi-ssns-per-txn")
+_CREDIT: Final = 1000
+_ID_LENGTH: Final = 16
+REJECTED: Final = "amqp:rejected:list"
+
+
+def allows_rejected(source: object) -> bool:
+    """Whether the sender's source can take the outcome rejected; one that lists no outcomes is taken to."""
+    return not isinstance(source, Source) or source.outcomes is None or REJECTED in source.outcomes
+
+
+class ControlLink:
+    """One link to the coordinator. Its transactions live as long as it does (4.1)."""
+
+    __slots__ = ("_connection", "_link", "_owned", "over")
+
+    def __init__(self, connection: ServerConnection, link: Link) -> None:
+        self._connection = connection
+        self._link = link
+        self._owned: dict[bytes, Transaction] = {}
+        self.over = False
+        """Detached; what was still on its way is dropped."""
+
+    def attach(self) -> None:
+        """Answer with what works here (T11), whatever was desired."""
+        link = self._link
+        link.rcv_settle_mode = link.remote_rcv_settle_mode
+        link.attach(source=link.remote_source, target=Coordinator(CAPABILITIES))
+        link.flow(_CREDIT)
+
+    def posted(self, delivery: Delivery) -> None:
+        """A control message: a declare or a discharge."""
+        link = self._link
+        if link.credit < _CREDIT // 2:
+            link.flow(_CREDIT)
+        if delivery.remote_settled:
+            # "the controller MUST NOT send the message settled ... the resource SHOULD detach" (4.2, 4.3).
+            return self._detach(AmqpError("amqp:not-allowed", "a control message must not be sent settled"))
+        if delivery.remote_state is not None:
+            return self._detach(AmqpError("amqp:not-allowed", "a control message cannot be part of a transaction"))
+        try:
+            command = decode_control(delivery.payload)
+        except ValueError as error:
+            return self._detach(AmqpError("amqp:decode-error", str(error)))
+        if isinstance(command, Declare):
+            self._declare(delivery, command)
+        else:
+            self._discharge(delivery, command)
+
+    def _declare(self, delivery: Delivery, command: Declare) -> None:
+        if command.global_id is not None:
+            # "MUST NOT be set unless the coordinator supports distributed transactions" (4.5.2).
+            self._refuse(delivery, AmqpError(UNKNOWN_ID, "only local transactions: no global-id can be joined"))
+            return
+        txn_id = token_bytes(_ID_LENGTH)
+        transaction = Transaction(txn_id, self._connection, self)
+        self._owned[txn_id] = self._connection.transactions[txn_id] = transaction
+        self._answer(delivery, Declared(txn_id))
+
+    def _discharge(self, delivery: Delivery, command: Discharge) -> None:
+        transaction = self._owned.pop(command.txn_id, None)
+        if transaction is None:
+            self._refuse(delivery, AmqpError(UNKNOWN_ID, "this control link has no such transaction"))
+            return
+        del self._connection.transactions[command.txn_id]
+        settlement = Settlement(self._connection.broker)
+        refusal = None if command.fail else transaction.refusal()
+        if command.fail or refusal is not None:
+            transaction.roll_back(settlement)
+        else:
+            transaction.commit(settlement)
+            for posted in transaction.deliveries:
+                # What the poster has not settled yet is to show the outcome applied (4.4.4.1, T61).
+                if not posted.remote_settled and not posted.link.mute:
+                    posted.link.session.disposition(posted, ACCEPTED, settled=False)
+        if refusal is None:
+            self._answer(delivery, ACCEPTED)
+        else:
+            self._refuse(delivery, refusal)
+
+    def _answer(self, delivery: Delivery, outcome: DeliveryState) -> None:
+        self._link.session.disposition(delivery, outcome, settled=True)
+
+    def _refuse(self, delivery: Delivery, error: AmqpError) -> None:
+        """Rejected where the source takes that, else the link is detached with the error (T32, T42)."""
+        if allows_rejected(self._link.remote_source):
+            self._answer(delivery, Rejected(error))
+        else:
+            self._detach(error)
+
+    def _detach(self, error: AmqpError) -> None:
+        self._link.detach(closed=True, error=error)
+        self.lost()
+
+    def terminate(self, error: AmqpError) -> None:
+        """Something was done that the coordinator must answer with the end of the control link (T46, T72)."""
+        self._detach(error)
+
+    def detached(self, closed: bool) -> None:
+        """The peer detached: "all of the non-discharged transactions are immediately rolled back" (4.1)."""
+        self._link.detach(closed=closed)
+        self.lost()
+
+    def lost(self) -> None:
+        """The link is gone, by whatever way; the same holds for a mere detach: it cannot be resumed (T51)."""
+        self.over = True
+        owned, self._owned = self._owned, {}
+        settlement = Settlement(self._connection.broker)
+        for txn_id, transaction in owned.items():
+            del self._connection.transactions[txn_id]
+            transaction.roll_back(settlement)

@@ -1,0 +1,129 @@
+"""What a receiver says of its deliveries: one range of dispositions is one put-back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jmsish.broker.order import ACQUIRED, Entry
+from jmsish.broker.outgoing import OutgoingLink
+from jmsish.broker.settlement import Settlement
+from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Transaction, Work
+from jmsish.engine.outcomes import Accepted, AmqpError, DeliveryState, TransactionalState
+
+if TYPE_CHECKING:
+    from jmsish.broker.connection import ServerConnection
+    from jmsish.engine.delivery import Delivery
+    from jmsish.engine.session import EngineSession
+
+
+def disposed(
+    connection: ServerConnection,
+    session: EngineSession,
+    deliveries: list[Delivery],
+    state: DeliveryState | None,
+    settled: bool,
+) -> None:
+    """Apply a receiver's disposition to these outgoing deliveries, unsettled until now."""
+    if isinstance(state, TransactionalState):
+        transaction = connection.transactions.get(state.txn_id)
+        if transaction is None:
+            _refuse_unknown(connection, deliveries, settled)
+        else:
+            _retire(connection, transaction, deliveries, state.outcome, settled)
+    elif type(state) is Accepted and settled:
+        _accept(connection, deliveries, state)
+    else:
+        _apply(connection, session, deliveries, state, settled)
+
+
+def _accept(connection: ServerConnection, deliveries: list[Delivery], state: DeliveryState) -> None:
+    """The usual case, kept short."""
+    for delivery in deliveries:
+        entry = delivery.context
+        if entry is None:
+            continue
+        if entry.work is not None:
+            _part_from_transaction(entry)
+        delivery.link.context.queue.archive(entry)
+
+
+def _apply(
+    connection: ServerConnection,
+    session: EngineSession,
+    deliveries: list[Delivery],
+    state: DeliveryState | None,
+    settled: bool,
+) -> None:
+    settlement = Settlement(connection.broker)
+    for delivery in deliveries:
+        consumer, entry = delivery.link.context, delivery.context
+        if not isinstance(entry, Entry):
+            # A browser's copy: nothing was acquired, so nothing changes; it is settled if the receiver waits for it.
+            if not settled and state is not None:
+                session.disposition(delivery, state, settled=True)
+            continue
+        if entry.work is not None and (settled or state is not None):
+            _part_from_transaction(entry)
+        if entry.state != ACQUIRED:
+            continue
+        if state is not None and settlement.apply(consumer, entry, state):
+            if not settled:
+                session.disposition(delivery, state, settled=True)
+        elif settled:
+            consumer.apply_settled_without_state(settlement, entry)
+    settlement.finish()
+
+
+def _part_from_transaction(entry: Entry) -> None:
+    """A plain outcome for what is enlisted in a live transaction: both cannot hold (T78, treated as T72).
+
+    The transaction is rolled back with its control link; then the outcome applies to what the rollback left.
+    """
+    work = entry.work
+    if isinstance(work, Work):
+        _end_control(work.transaction, "a delivery of the transaction was given an outcome outside of it")
+
+
+def _end_control(transaction: Transaction, description: str) -> None:
+    transaction.control.terminate(AmqpError(ROLLBACK, description))
+
+
+def _retire(
+    connection: ServerConnection,
+    transaction: Transaction,
+    deliveries: list[Delivery],
+    outcome: DeliveryState | None,
+    settled: bool,
+) -> None:
+    for delivery in deliveries:
+        consumer, entry = delivery.link.context, delivery.context
+        if not isinstance(entry, Entry) or entry.state != ACQUIRED:
+            continue
+        work = entry.work
+        if isinstance(work, Work) and work.transaction is not transaction:
+            # "If the delivery's transaction and the outcome's differ, ... terminate with transaction-rollback" (4.4.2).
+            work.settled = work.settled or settled
+            _end_control(transaction, "a delivery of another transaction was given an outcome in this one")
+            return
+        transaction.retire(consumer, delivery, entry, outcome, settled)
+    connection.broker.worked(transaction)
+
+
+def _refuse_unknown(connection: ServerConnection, deliveries: list[Delivery], settled: bool) -> None:
+    """An outcome in an unknown transaction: the message is available again, and the link ends saying why (T77)."""
+    settlement = Settlement(connection.broker)
+    links: dict[OutgoingLink, None] = {}
+    for delivery in deliveries:
+        consumer, entry = delivery.link.context, delivery.context
+        if isinstance(entry, Entry) and entry.state == ACQUIRED and entry.work is None and settled:
+            default = consumer.default_outcome
+            settlement.apply_default(consumer, entry, None if isinstance(default, Accepted) else default, seen=True)
+        if isinstance(consumer, OutgoingLink):
+            links[consumer] = None
+    settlement.finish()
+    error: Any = AmqpError(UNKNOWN_ID, "the disposition names a transaction that this connection does not have")
+    for consumer in links:
+        if consumer.gone:
+            consumer.give_back()
+        else:
+            consumer.detach(error)

@@ -1,0 +1,81 @@
+"""The opening of a connection: who may be there, and what the broker says of itself."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Final
+
+from jmsish.engine.outcomes import AmqpError
+from jmsish.engine.sasl import SaslServer
+from jmsish.types import Symbol
+
+if TYPE_CHECKING:
+    from jmsish.broker.connection import ServerConnection
+
+SOLE_CONNECTION: Final = "sole-connection-for-container"
+CAPABILITIES: Final = (SOLE_CONNECTION, "ANONYMOUS-RELAY", "DELAYED_DELIVERY")
+REFUSED_PROPERTY: Final = Symbol("amqp:connection-establishment-failed")
+
+
+def describe(version: str) -> dict[Symbol, str]:
+    """The properties of the broker's open (M33)."""
+    return {
+        Symbol("product"): "jmsish",
+        Symbol("version"): version,
+        Symbol("platform"): f"Python {platform.python_version()}",
+    }
+
+
+def authentication(users: Mapping[str, str], identity: str | None, trusted: bool) -> SaslServer:
+    """What is asked of a client: with users a name and its password, else nothing that matters.
+
+    ``identity`` is what the transport has shown (a TLS certificate); inside the process nobody is asked.
+    """
+    open_to_all = trusted or not users
+
+    def authenticate(mechanism: str, username: str | None, password: str | None) -> str | None:
+        if mechanism == "EXTERNAL":
+            return identity if username in (None, identity) else None
+        if mechanism == "ANONYMOUS":
+            return "anonymous" if open_to_all else None
+        if open_to_all:
+            return username or "anonymous"
+        known = users.get(username or "")
+        given = (password or "").encode()
+        # Compared even for an unknown name, so that the time taken does not say which names exist.
+        matches = compare_digest((known if known is not None else "\0").encode(), given)
+        return username if matches and known is not None else None
+
+    mechanisms = ["PLAIN"]
+    if open_to_all:
+        mechanisms.append("ANONYMOUS")
+    if identity is not None:
+        mechanisms.insert(0, "EXTERNAL")
+    return SaslServer(mechanisms, authenticate, allow_no_sasl=open_to_all)
+
+
+def admit(connection: ServerConnection) -> None:
+    """Answer the peer's open; a second connection of a container that wants one only is refused (M36)."""
+    engine, broker = connection.engine, connection.broker
+    if engine.mute:
+        return
+    remote = engine.remote
+    assert remote is not None
+    connection.container_id = remote.container_id
+    connection.sole = SOLE_CONNECTION in remote.desired_capabilities
+    others = [other for other in broker.open_connections(remote.container_id) if other is not connection]
+    if any(connection.sole or other.sole for other in others):
+        engine.properties = {**(engine.properties or {}), REFUSED_PROPERTY: True}
+        engine.open()
+        connection.close(
+            AmqpError(
+                "amqp:invalid-field",
+                f"the container {remote.container_id!r} has a connection already",
+                {Symbol("invalid-field"): Symbol("container-id")},
+            )
+        )
+        return
+    broker.opened(connection)
+    engine.open()

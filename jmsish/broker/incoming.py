@@ -1,0 +1,196 @@
+"""Incoming links: what one sender posts, to one queue or, on an anonymous link, to the queue each message names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from jmsish.broker.coordinator import allows_rejected
+from jmsish.broker.intake import address_of, read
+from jmsish.broker.queues import Arrival, Queue
+from jmsish.broker.router import NOT_IMPLEMENTED, Refusal
+from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Transaction
+from jmsish.engine.outcomes import ACCEPTED, AmqpError, DeliveryState, Rejected, TransactionalState
+
+if TYPE_CHECKING:
+    from jmsish.broker.connection import ServerConnection
+    from jmsish.engine.delivery import Delivery
+    from jmsish.engine.link import Link
+
+CREDIT: Final = 1000
+"""Granted to a sender, and topped up at half."""
+SMALL_CREDIT: Final = 10
+"""Where a queue counts octets and holds its senders back: what may still come when it is full."""
+
+DECODE_ERROR: Final = "amqp:decode-error"
+RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
+
+
+class IncomingLink:
+    """A link on which the broker receives messages."""
+
+    __slots__ = ("_connection", "_link", "_second", "over", "queue", "temporary")
+
+    def __init__(self, connection: ServerConnection, link: Link, queue: Queue | None) -> None:
+        self._connection = connection
+        self._link = link
+        self._second = link.rcv_settle_mode == 1
+        self.queue = queue
+        """None: each message says where it goes (anonymous relay)."""
+        self.temporary = False
+        """It created its queue, which goes with it."""
+        self.over = False
+        """Detached; what was still on its way is dropped."""
+
+    # --- credit
+
+    def top_up(self) -> None:
+        """Grant credit, unless the queue is full and holds its senders back; it tells when it is not any more."""
+        queue = self.queue
+        credit = CREDIT
+        if queue is not None and queue.settings.overflow == "block":
+            if queue.is_full:
+                queue.starved = queue.starved or []
+                if self not in queue.starved:
+                    queue.starved.append(self)
+                return
+            settings = queue.settings
+            if settings.max_octets:
+                credit = SMALL_CREDIT
+            if settings.max_messages:
+                credit = max(1, min(credit, settings.max_messages - queue.depth))
+        if self._link.credit * 2 <= credit:
+            self._link.flow(credit)
+            self._connection.broker.touch(self._connection)
+
+    # --- messages
+
+    def posted(self, delivery: Delivery) -> None:
+        """A whole message has arrived."""
+        link = self._link
+        try:
+            if not delivery.payload:
+                raise Refusal(NOT_IMPLEMENTED, "a message without any section")
+            arrival = read(delivery.payload, self._connection.broker.now())
+            queue = self.queue
+            if queue is None:
+                queue = self._route(delivery)
+            settings = queue.settings
+            if queue.deleted or settings.max_messages or settings.max_octets:
+                self._check_room(queue, delivery)
+        except ValueError as error:
+            self._refuse(delivery, AmqpError(DECODE_ERROR, f"the message cannot be read: {error}"))
+            return
+        except Refusal as refusal:
+            self._refuse(delivery, refusal.error)
+            return
+        if delivery.remote_state is None:
+            if isinstance(arrival, int):
+                queue.append(delivery.payload, arrival)
+            else:
+                queue.add(arrival)
+            if not delivery.remote_settled:
+                second = self._second if delivery.rcv_settle_mode is None else delivery.rcv_settle_mode
+                link.session.disposition(delivery, ACCEPTED, not second)
+        else:
+            self._post_with_state(queue, arrival, delivery)
+        if link.credit * 2 <= CREDIT:
+            self.top_up()
+
+    def _route(self, delivery: Delivery) -> Queue:
+        address, is_topic = address_of(delivery.payload)
+        if address is None:
+            raise Refusal("amqp:precondition-failed", "a message on an anonymous link needs an address in 'to'")
+        if is_topic:
+            raise Refusal(NOT_IMPLEMENTED, f"topics are not supported in this version: {address!r}")
+        try:
+            return self._connection.broker.router.resolve(address)
+        except Refusal as refusal:
+            error = refusal.error
+            raise Refusal(error.condition, error.description or "", {"delivery-tag": delivery.tag}) from None
+
+    def _check_room(self, queue: Queue, delivery: Delivery) -> None:
+        why = queue.refusal(1, len(delivery.payload))
+        if why is not None:
+            condition = "amqp:resource-deleted" if queue.deleted else RESOURCE_LIMIT_EXCEEDED
+            raise Refusal(condition, why)
+
+    def _post_with_state(self, queue: Queue, arrival: int | Arrival, delivery: Delivery) -> None:
+        """A transfer that carries a state: one of a transaction, or nothing that changes anything."""
+        state = delivery.remote_state
+        if not isinstance(state, TransactionalState):
+            self._refuse(delivery, AmqpError("amqp:invalid-field", "a message cannot be sent with this state"))
+            return
+        transaction = self._transaction_of(state, delivery)
+        if transaction is None:
+            return
+        transaction.posts.append((queue, arrival, delivery.payload))
+        self._connection.broker.worked(transaction)
+        if not delivery.remote_settled:
+            self._answer(delivery, TransactionalState(state.txn_id, ACCEPTED))
+            if not delivery.settled:
+                transaction.deliveries.append(delivery)
+
+    def _transaction_of(self, state: TransactionalState, delivery: Delivery) -> Transaction | None:
+        """The transaction that a transfer names; an unknown one ends the link, its message dropped (T60)."""
+        transaction = self._connection.transactions.get(state.txn_id)
+        if transaction is None:
+            self.detach(AmqpError(UNKNOWN_ID, "the transfer names a transaction that this connection does not have"))
+            return None
+        if delivery.mixed_states:
+            # "each transfer ... MUST be associated with the same transaction" (4.4.1).
+            transaction.fail(ROLLBACK, "frames of one delivery named different transactions")
+            self.detach(AmqpError("amqp:invalid-field", "frames of one delivery named different transactions"))
+            return None
+        return transaction
+
+    def _answer(self, delivery: Delivery, state: DeliveryState) -> None:
+        mode = delivery.rcv_settle_mode
+        second = self._second if mode is None else mode == 1
+        self._link.session.disposition(delivery, state, not second)
+
+    def _refuse(self, delivery: Delivery, error: AmqpError) -> None:
+        """The message is not taken: rejected, or where the sender cannot hear that, the link ends with the error.
+
+        A settled post that fails must not let its transaction commit (T57); an unsettled one is told so (T58).
+        """
+        state = delivery.remote_state
+        transaction = None
+        if isinstance(state, TransactionalState):
+            transaction = self._transaction_of(state, delivery)
+            if transaction is None:
+                return
+        if not delivery.remote_settled and allows_rejected(self._link.remote_source):
+            rejected = Rejected(error)
+            self._answer(delivery, rejected if transaction is None else TransactionalState(transaction.id, rejected))
+            self.top_up()
+            return
+        if transaction is not None:
+            transaction.fail(ROLLBACK, f"a message of the transaction was refused: {error}")
+        if delivery.remote_settled and transaction is not None:
+            self.top_up()
+        else:
+            self.detach(error)
+
+    # --- the end
+
+    def detach(self, error: AmqpError) -> None:
+        """End the link from here."""
+        self._link.detach(closed=True, error=error)
+        self._forget()
+
+    def detached(self, closed: bool) -> None:
+        """The sender detached; what it posted stays (T52)."""
+        self._link.detach(closed=closed)
+        if closed and self.temporary and self.queue is not None:
+            self._connection.broker.router.delete(self.queue)
+        self._forget()
+
+    def lost(self) -> None:
+        """Session or connection are over."""
+        self._forget()
+
+    def _forget(self) -> None:
+        self.over = True
+        starved = self.queue.starved if self.queue is not None else None
+        if starved and self in starved:
+            starved.remove(self)

@@ -1,0 +1,83 @@
+"""What an arriving message asks of its queue: priority, time to live, delivery time, deliveries so far.
+
+Only the header, the annotations and one field of the properties are looked at; the octets are kept as they came.
+Messages of one producer begin alike, so what a beginning says is remembered by its octets.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jmsish.broker.order import History
+from jmsish.broker.queues import Arrival
+from jmsish.engine.codec import (
+    ABSOLUTE_EXPIRY_TIME,
+    TO,
+    bare_offset,
+    message_annotations_at,
+    property_at,
+    split_header,
+)
+
+DEFAULT_PRIORITY: Final = 4
+HIGHEST_PRIORITY: Final = 9
+_REMEMBERED_AT_MOST: Final = 1024
+_LONGEST_REMEMBERED: Final = 256
+
+_plain_beginnings: dict[bytes, int] = {}
+"""Beginnings (header and annotations, in octets) that ask for nothing but a priority."""
+
+
+def read(payload: bytes, now: float) -> int | Arrival:
+    """The priority of a message that asks for nothing else, or all that it asks. DecodeError for broken sections."""
+    bare = bare_offset(payload)
+    expiry = property_at(payload, bare, ABSOLUTE_EXPIRY_TIME)
+    if not expiry:
+        priority = _plain_beginnings.get(payload[:bare])
+        if priority is not None:
+            return priority
+    return _read_in_full(payload, bare, expiry, now)
+
+
+def _read_in_full(payload: bytes, bare: int, expiry: object, now: float) -> int | Arrival:
+    header, rest = split_header(payload)
+    annotations, _ = message_annotations_at(payload, rest)
+    priority, ttl, count = DEFAULT_PRIORITY, 0, 0
+    if header is not None:
+        priority, ttl, count = min(header.priority, HIGHEST_PRIORITY), header.ttl or 0, header.delivery_count
+    due = _delivery_time(annotations, now)
+    if not (ttl or count or due or expiry):
+        _remember(payload[:bare], priority)
+        return priority
+    # "a message expiration time will be computed based on the time of arrival" (3.2.1); without a ttl, the sender's
+    # own absolute time, which its clock may have set apart from ours.
+    expires = now + ttl / 1000 if ttl else expiry / 1000 if isinstance(expiry, int) else 0.0
+    history = History(count, expires) if expires or count else None
+    return Arrival(payload, priority, history, due)
+
+
+def _delivery_time(annotations: dict[str, object], now: float) -> float:
+    """When the message is to become visible: 0 for at once. The time wins over the delay (M17, M18)."""
+    at = annotations.get("x-opt-delivery-time")
+    if isinstance(at, int):
+        return at / 1000
+    delay = annotations.get("x-opt-delivery-delay")
+    return now + delay / 1000 if isinstance(delay, int) and delay > 0 else 0.0
+
+
+def _remember(beginning: bytes, priority: int) -> None:
+    if len(beginning) > _LONGEST_REMEMBERED:
+        return
+    if len(_plain_beginnings) >= _REMEMBERED_AT_MOST:
+        _plain_beginnings.clear()
+    _plain_beginnings[beginning] = priority
+
+
+_TOPIC_KINDS: Final = (1, 3)
+
+
+def address_of(payload: bytes) -> tuple[str | None, bool]:
+    """Where a message on an anonymous link is to go, and whether its sender means a topic (M23)."""
+    annotations, bare = message_annotations_at(payload, split_header(payload)[1])
+    to = property_at(payload, bare, TO)
+    return (to if isinstance(to, str) else None), annotations.get("x-opt-jms-dest") in _TOPIC_KINDS

@@ -1,0 +1,301 @@
+"""Who stands where in a queue: places by (priority, sequence), and which of them are free.
+
+A level (one priority) is a row of *blocks* of ``SPAN`` places each. A place is given once, to the message that becomes
+visible next, and never moves: a message that was taken and comes back finds its place where it left it. So put-back is
+positional by construction, and costs the same at any depth. A block knows which of its places are free by one octet a
+place (found by ``bytearray.find``, at the speed of C); the level keeps the numbers of the blocks that have any, sorted.
+
+What waits without a past is kept as its octets alone: a million messages deep, the garbage collector finds nothing to
+walk through. An :class:`Entry` is made when somebody takes the message, a new one each time it is taken: so a late
+answer about an earlier delivery can never touch the present one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import Final
+
+SPAN: Final = 128
+
+# What a place is, as the octet in Block.flags.
+CLOSED: Final = 0
+"""Empty, or taken by somebody, or waiting for its time: not to be had."""
+FREE: Final = 1
+"""To be had by anybody."""
+BARRED: Final = 2
+"""To be had by all but some (undeliverable here)."""
+
+# The states of an entry: AVAILABLE -> ACQUIRED -> ARCHIVED of the standard (3.3), and back. An entry is made ACQUIRED.
+ACQUIRED: Final = 1
+RETURNED: Final = 2
+ARCHIVED: Final = 3
+
+Place = tuple[int, int, int]
+"""(minus priority, number of the block, index in it): compares in the order of delivery."""
+FRONT: Final[Place] = (-256, 0, 0)
+
+
+class History:
+    """What is known of a message beyond its octets: attempts, expiry, who cannot have it, what was noted on it."""
+
+    __slots__ = ("attempts", "barred", "count", "due", "expires")
+
+    def __init__(self, count: int = 0, expires: float = 0.0) -> None:
+        self.count = count
+        self.attempts = 0
+        self.expires = expires
+        self.due = 0.0
+        self.barred: set[int] | None = None
+
+
+class Entry:
+    """A message in somebody's hands: its place in the queue, its octets, its history."""
+
+    __slots__ = ("block", "history", "index", "payload", "state", "work")
+
+    def __init__(self, payload: bytes, history: History | None, block: Block, index: int) -> None:
+        self.payload = payload
+        self.history = history
+        self.block = block
+        self.index = index
+        self.state = ACQUIRED
+        self.work: object = None
+        """The transaction that holds it, if one does."""
+
+    def past(self) -> History:
+        """Its history, begun now if it had none."""
+        if self.history is None:
+            self.history = History()
+        return self.history
+
+    @property
+    def place(self) -> Place:
+        return (-self.block.level.priority, self.block.number, self.index)
+
+
+class Block:
+    """``SPAN`` neighbouring places of one level."""
+
+    __slots__ = ("barred", "first", "flags", "free", "in_barred", "in_free", "level", "live", "number", "slots")
+
+    def __init__(self, level: Level, number: int) -> None:
+        self.level = level
+        self.number = number
+        self.slots: list[bytes | Entry | None] = []
+        self.flags = bytearray()
+        self.live = 0
+        self.free = 0
+        self.barred = 0
+        self.first = 0
+        """No free place lies before it."""
+        self.in_free = False
+        self.in_barred = False
+
+
+class BlockNumbers:
+    """Sorted numbers of blocks. A superset of what it stands for: whoever looks and finds a block bare drops it."""
+
+    __slots__ = ("numbers", "start")
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self.start = 0
+
+    def add(self, number: int) -> None:
+        numbers = self.numbers
+        if not numbers or number > numbers[-1]:
+            numbers.append(number)
+        elif self.start and number < numbers[self.start]:
+            self.start -= 1
+            numbers[self.start] = number
+        else:
+            insort(numbers, number, self.start)
+
+    def drop(self, at: int) -> int:
+        """Take out the number at a position (the first, the usual case, without moving the others): where to go on."""
+        if at != self.start:
+            del self.numbers[at]
+            return at
+        self.start += 1
+        if self.start == len(self.numbers):
+            self.numbers.clear()
+            self.start = 0
+        elif self.start > 64 and self.start * 2 > len(self.numbers):
+            del self.numbers[: self.start]
+            self.start = 0
+        return self.start
+
+    def seek(self, number: int) -> int:
+        """The position of the first number that is not less."""
+        return bisect_left(self.numbers, number, self.start)
+
+
+class Level:
+    """All places of one priority, in rising sequence."""
+
+    __slots__ = ("barred", "barred_blocks", "blocks", "free", "free_blocks", "priority", "tail")
+
+    def __init__(self, priority: int) -> None:
+        self.priority = priority
+        self.free = 0
+        self.barred = 0
+        self.tail = Block(self, 0)
+        self.blocks: dict[int, Block] = {0: self.tail}
+        self.free_blocks = BlockNumbers()
+        self.barred_blocks = BlockNumbers()
+
+    def append(self, item: bytes) -> None:
+        """Give the next place to a message without a past, free for all."""
+        block = self.tail
+        slots = block.slots
+        if len(slots) == SPAN:
+            block = self._next_block()
+            slots = block.slots
+        slots.append(item)
+        block.flags.append(FREE)
+        block.live += 1
+        block.free += 1
+        self.free += 1
+        if not block.in_free:
+            block.in_free = True
+            self.free_blocks.add(block.number)
+
+    def append_entry(self, payload: bytes, history: History) -> Entry:
+        """Give the next place to a message with a past; its flag is the caller's to set (:meth:`open`)."""
+        block = self.tail
+        if len(block.slots) == SPAN:
+            block = self._next_block()
+        entry = Entry(payload, history, block, len(block.slots))
+        block.slots.append(entry)
+        block.flags.append(CLOSED)
+        block.live += 1
+        return entry
+
+    def take(self) -> Entry:
+        """The first free entry, now taken; there must be one."""
+        numbers = self.free_blocks
+        while True:
+            block = self.blocks.get(numbers.numbers[numbers.start])
+            if block is not None and block.free:
+                break
+            if block is not None:
+                block.in_free = False
+            numbers.drop(numbers.start)
+        index = block.flags.find(FREE, block.first)
+        block.first = index + 1
+        block.flags[index] = CLOSED
+        block.free -= 1
+        self.free -= 1
+        item = block.slots[index]
+        if type(item) is bytes:
+            entry = Entry(item, None, block, index)
+        else:
+            assert isinstance(item, Entry)
+            entry = Entry(item.payload, item.history, block, index)
+        block.slots[index] = entry
+        return entry
+
+    def take_at(self, block: Block, index: int) -> Entry:
+        """The available entry at a place, now taken."""
+        item = block.slots[index]
+        self.close(block, index)
+        if isinstance(item, Entry):
+            entry = Entry(item.payload, item.history, block, index)
+        else:
+            assert item is not None
+            entry = Entry(item, None, block, index)
+        block.slots[index] = entry
+        return entry
+
+    def close(self, block: Block, index: int) -> None:
+        """An available place is no longer to be had."""
+        if block.flags[index] == BARRED:
+            block.barred -= 1
+            self.barred -= 1
+        else:
+            block.free -= 1
+            self.free -= 1
+        block.flags[index] = CLOSED
+
+    def open(self, entry: Entry) -> None:
+        """The entry is to be had again, where it stands."""
+        block, index, history = entry.block, entry.index, entry.history
+        if history is not None and history.barred:
+            block.slots[index] = entry
+            block.flags[index] = BARRED
+            block.barred += 1
+            self.barred += 1
+            if not block.in_barred:
+                block.in_barred = True
+                self.barred_blocks.add(block.number)
+            return
+        block.slots[index] = entry.payload if history is None else entry
+        block.flags[index] = FREE
+        block.free += 1
+        self.free += 1
+        if index < block.first:
+            block.first = index
+        if not block.in_free:
+            block.in_free = True
+            self.free_blocks.add(block.number)
+
+    def remove(self, block: Block, index: int) -> None:
+        """A closed place becomes empty for ever; a block without a message left goes too."""
+        block.slots[index] = None
+        block.live -= 1
+        if block.live:
+            return
+        if block is not self.tail:
+            del self.blocks[block.number]
+        elif len(block.slots) > 16:
+            self._next_block()
+
+    def _next_block(self) -> Block:
+        old = self.tail
+        if not old.live:
+            del self.blocks[old.number]
+        self.tail = block = Block(self, old.number + 1)
+        self.blocks[block.number] = block
+        return block
+
+    def first_barred(self, number: int, index: int) -> tuple[Block, int] | None:
+        """The first barred place at or after (number, index)."""
+        numbers = self.barred_blocks
+        at = numbers.seek(number)
+        while at < len(numbers.numbers):
+            block = self.blocks.get(numbers.numbers[at])
+            if block is None or not block.barred:
+                if block is not None:
+                    block.in_barred = False
+                at = numbers.drop(at)
+                continue
+            found = block.flags.find(BARRED, index if block.number == number else 0)
+            if found >= 0:
+                return block, found
+            at += 1
+        return None
+
+    def first_free(self, number: int, index: int) -> tuple[Block, int] | None:
+        """The first free place at or after (number, index)."""
+        numbers = self.free_blocks
+        at = numbers.seek(number)
+        while at < len(numbers.numbers):
+            block = self.blocks.get(numbers.numbers[at])
+            if block is None or not block.free:
+                if block is not None:
+                    block.in_free = False
+                at = numbers.drop(at)
+                continue
+            found = block.flags.find(FREE, max(index, block.first) if block.number == number else block.first)
+            if found >= 0:
+                return block, found
+            at += 1
+        return None
+
+    def first_available(self, number: int, index: int) -> tuple[Block, int] | None:
+        """The first place at or after (number, index) that is free or barred."""
+        free = self.first_free(number, index) if self.free else None
+        barred = self.first_barred(number, index) if self.barred else None
+        if free is None or barred is None:
+            return free or barred
+        return min(free, barred, key=lambda place: (place[0].number, place[1]))

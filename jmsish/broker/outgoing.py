@@ -1,0 +1,246 @@
+"""Outgoing links: messages of one queue to one receiver, and what its dispositions and its end do to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jmsish.broker.consumers import Consumer, ask, enter, leave
+from jmsish.broker.octets import for_delivery
+from jmsish.broker.order import ACQUIRED, Entry
+from jmsish.broker.queues import Queue
+from jmsish.broker.settlement import Settlement
+from jmsish.broker.transactions import UNKNOWN_ID, Transaction, Work
+from jmsish.engine.outcomes import (
+    RELEASED,
+    Accepted,
+    AmqpError,
+    DeliveryState,
+    Source,
+    TransactionalState,
+)
+
+if TYPE_CHECKING:
+    from jmsish.broker.connection import ServerConnection
+    from jmsish.engine.delivery import Delivery
+    from jmsish.engine.link import Link
+
+FRAME_ALLOWANCE = 64
+"""What a transfer takes beside its payload, roughly."""
+
+
+class OutgoingLink(Consumer):
+    """A link on which the broker sends."""
+
+    __slots__ = (
+        "_returned",
+        "_touched",
+        "connection",
+        "default_outcome",
+        "gone",
+        "link",
+        "presettled",
+        "temporary",
+        "transaction",
+    )
+
+    def __init__(self, connection: ServerConnection, link: Link, queue: Queue, *, copies: bool, number: int) -> None:
+        super().__init__(number, queue, copies=copies)
+        self.connection = connection
+        self._touched = connection.broker.touched
+        self.link = link
+        self.presettled = link.snd_settle_mode == 1
+        source = link.remote_source
+        self.default_outcome: DeliveryState | None = source.default_outcome if isinstance(source, Source) else None
+        self.transaction: Transaction | None = None
+        """What it acquires belongs to it (4.4.3)."""
+        self.temporary = False
+        """It created its queue, which goes with it."""
+        self.gone = False
+        """Link or session are over: nothing can be said to the receiver any more."""
+        self._returned: list[Entry] | None = None
+        enter(self)
+
+    # --- sending
+
+    def can_take(self) -> bool:
+        link = self.link
+        if link.credit <= 0:
+            return False
+        if self.connection.room > 0 and not link.session.backlog:
+            return True
+        self.connection.stalled.append(self)
+        return False
+
+    def lacks_room(self) -> bool:
+        link = self.link
+        return link.credit > 0 and (self.connection.room <= 0 or bool(link.session.backlog))
+
+    def deliver(self, entry: Entry) -> None:
+        payload = entry.payload
+        history = entry.history
+        if history is not None:
+            payload = for_delivery(payload, history.count, history.expires, self.connection.broker.now())
+        self._touched[self.connection] = None
+        self.connection.room -= len(payload) + FRAME_ALLOWANCE
+        if self.transaction is not None:
+            self._deliver_in(self.transaction, payload, entry)
+        elif not self.presettled:
+            self.link.send(payload, context=entry)
+        else:
+            delivery = self.link.send(payload, settled=True, context=entry)
+            if self.link.session.backlog:
+                self.connection.half_sent.append((self, delivery, entry))
+            else:
+                self.settle_sent(entry)
+
+    def show(self, payload: bytes, count: int, expires: float) -> None:
+        if count or expires:
+            payload = for_delivery(payload, count, expires, self.connection.broker.now())
+        self._touched[self.connection] = None
+        self.connection.room -= len(payload) + FRAME_ALLOWANCE
+        self.link.send(payload, settled=self.presettled)
+
+    def settle_sent(self, entry: Entry) -> None:
+        """A pre-settled message meets the default outcome as it leaves (3.5.3, W1): nothing stays acquired."""
+        default = self.default_outcome
+        if default is None or isinstance(default, Accepted):
+            self.queue.archive(entry)
+            return
+        if entry.state != ACQUIRED:
+            return
+        # What goes back would come again at once, and again while credit lasts. It is kept from this link until the
+        # receiver asks anew with a flow; others may have it.
+        history = entry.past()
+        history.barred = history.barred or set()
+        history.barred.add(self.id)
+        if self._returned is None:
+            self._returned = []
+        self._returned.append(entry)
+        settlement = Settlement(self.connection.broker)
+        settlement.apply_default(self, entry, default, seen=True)
+        settlement.finish()
+
+    def _deliver_in(self, transaction: Transaction, payload: bytes, entry: Entry) -> None:
+        state = TransactionalState(transaction.id)
+        if self.presettled:
+            self.link.send(payload, state=state, settled=True)
+            transaction.acquire(self, None, entry)
+        else:
+            transaction.acquire(self, self.link.send(payload, state=state, context=entry), entry)
+        self.connection.broker.worked(transaction)
+
+    def drained(self) -> None:
+        self._touched[self.connection] = None
+        self.link.drained()
+
+    # --- what the receiver says
+
+    def flowed(self) -> None:
+        """Credit, drain or the transaction to acquire under has changed."""
+        link = self.link
+        if link.flow_properties is not None and not self._take_transaction():
+            return
+        if self._returned:
+            returned, self._returned = self._returned, None
+            self.queue.unbar(returned, self)
+        if link.credit > 0 or link.drain:
+            ask(self, drain=link.drain)
+
+    def _take_transaction(self) -> bool:
+        """A flow with properties names the transaction of what is acquired from now on, or none (4.4.3, T80, T91)."""
+        properties = self.link.flow_properties or {}
+        txn_id = properties.get("txn-id")
+        transaction = self.connection.transactions.get(txn_id) if isinstance(txn_id, bytes) else None
+        if txn_id is not None and transaction is None:
+            self.detach(AmqpError(UNKNOWN_ID, "the flow names a transaction that this connection does not have"))
+            return False
+        if transaction is not self.transaction:
+            if self.transaction is not None:
+                self.transaction.acquirers.remove(self)
+            self.transaction = transaction
+            if transaction is not None:
+                transaction.acquirers.append(self)
+        return True
+
+    def apply_settled_without_state(self, settlement: Settlement, entry: Entry) -> None:
+        """Settled without an outcome: the default outcome where one was given, else as released (W6)."""
+        if self.presettled and self.default_outcome is None:
+            self.queue.archive(entry)
+        elif self.default_outcome is not None:
+            settlement.apply_default(self, entry, self.default_outcome, seen=True)
+        else:
+            self.queue.put_back(entry)
+
+    def confirm(self, delivery: Delivery | None, outcome: DeliveryState) -> None:
+        """Settle what the receiver has not: after a commit its state is the outcome applied (T61, T73)."""
+        if delivery is not None and not delivery.remote_settled and not delivery.settled and not self.gone:
+            self.link.session.disposition(delivery, outcome, settled=True)
+
+    def withdraw(self, delivery: Delivery | None) -> None:
+        """An acquisition was undone: the delivery is over (T89)."""
+        self.confirm(delivery, RELEASED)
+
+    # --- the end
+
+    def detach(self, error: AmqpError) -> None:
+        """End the link from here; what the receiver holds is put back as at any loss."""
+        self.link.detach(closed=True, error=error)
+        self.leave_queue()
+        self.give_back()
+
+    def lost_queue(self) -> None:
+        self.leave_queue()
+        self.gone = True
+        error = AmqpError("amqp:resource-deleted", f"the queue {self.queue.name!r} was deleted")
+        self.link.detach(closed=True, error=error)
+        self.connection.broker.touch(self.connection)
+
+    def detached(self, closed: bool) -> None:
+        """The receiver detached (W16): deliveries stay with the session; of a closed link, for a second at most."""
+        self.leave_queue()
+        self.link.detach(closed=closed)
+        self.gone = True
+        self.take_back_unsent()
+        if closed:
+            if self.temporary:
+                self.connection.broker.router.delete(self.queue)
+            if any(delivery.link is self.link for delivery in self.link.session.outgoing.values()):
+                self.connection.grant_grace(self)
+
+    def leave_queue(self) -> None:
+        """Take no more messages, and acquire under no transaction."""
+        leave(self)
+        if self.transaction is not None:
+            self.transaction.acquirers.remove(self)
+            self.transaction = None
+
+    def give_back(self) -> None:
+        """The default outcome for all that is still unsettled on this link, and an end of these deliveries."""
+        session = self.link.session
+        mine = [delivery for delivery in session.outgoing.values() if delivery.link is self.link]
+        self.gone = True
+        self.take_back_unsent()
+        settlement = Settlement(self.connection.broker)
+        for delivery in mine:
+            self.give_up(settlement, delivery)
+            session.forget(delivery)
+        settlement.finish()
+
+    def take_back_unsent(self) -> None:
+        """What was queued for the link, or lost in mid-transfer, is back whatever the default outcome (W2)."""
+        for delivery in self.link.unsent:
+            entry = delivery.context
+            if isinstance(entry, Entry):
+                self.queue.put_back(entry)
+
+    def give_up(self, settlement: Settlement, delivery: Delivery) -> None:
+        """Nothing more will be heard of a delivery; one that is part of a transaction stays with it (T52)."""
+        entry = delivery.context
+        if not isinstance(entry, Entry) or entry.state != ACQUIRED:
+            return
+        work = entry.work
+        if isinstance(work, Work):
+            work.settled = True
+            work.delivery = None
+        else:
+            settlement.apply_default(self, entry, self.default_outcome, seen=False)

@@ -1,0 +1,180 @@
+"""A local transaction: what is posted and what is retired in it, done as one step or not at all (Part 4).
+
+Commit first checks everything that can fail, then applies what cannot: first the retirements, then the posts, which
+take their sequence numbers only now (redelivery b.5, 10).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jmsish.broker.order import ACQUIRED, Entry
+from jmsish.broker.queues import Arrival, Queue
+from jmsish.broker.settlement import Settlement
+from jmsish.engine.outcomes import Accepted, AmqpError, DeliveryState
+
+if TYPE_CHECKING:
+    from jmsish.broker.connection import ServerConnection
+    from jmsish.broker.coordinator import ControlLink
+    from jmsish.broker.outgoing import OutgoingLink
+    from jmsish.engine.delivery import Delivery
+
+ROLLBACK = "amqp:transaction:rollback"
+TIMEOUT = "amqp:transaction:timeout"
+UNKNOWN_ID = "amqp:transaction:unknown-id"
+
+
+class Work:
+    """A delivery taken part in a transaction: acquired under it, or given an outcome under it, or both."""
+
+    __slots__ = ("acquired", "consumer", "delivery", "entry", "outcome", "settled", "transaction")
+
+    def __init__(
+        self, transaction: Transaction, consumer: OutgoingLink, delivery: Delivery | None, entry: Entry
+    ) -> None:
+        self.transaction = transaction
+        self.consumer = consumer
+        self.delivery = delivery
+        self.entry = entry
+        self.outcome: DeliveryState | None = None
+        self.settled = delivery is None
+        """The peer cannot change its mind: it settled, or its link or session is gone."""
+        self.acquired = False
+        """Acquired under the transaction (4.4.3)."""
+
+
+class Transaction:
+    """One declared, not yet discharged transaction."""
+
+    __slots__ = ("acquirers", "began", "connection", "control", "deliveries", "failure", "id", "posts", "work")
+
+    def __init__(self, txn_id: bytes, connection: ServerConnection, control: ControlLink) -> None:
+        self.id = txn_id
+        self.connection = connection
+        self.control = control
+        self.began = 0.0
+        """When the first work came in, 0 before (D15)."""
+        self.posts: list[tuple[Queue, int | Arrival, bytes]] = []
+        self.work: list[Work] = []
+        self.acquirers: list[OutgoingLink] = []
+        """Links whose credit belongs to it (4.4.3)."""
+        self.deliveries: list[Delivery] = []
+        """Posted deliveries that the poster has not settled: their state is to follow the commit (T61)."""
+        self.failure: AmqpError | None = None
+        """Set once it can only be rolled back."""
+
+    def fail(self, condition: str, description: str) -> None:
+        """From now on it can only be rolled back; the first cause is kept."""
+        if self.failure is None:
+            self.failure = AmqpError(condition, description)
+
+    def retire(
+        self, consumer: OutgoingLink, delivery: Delivery, entry: Entry, outcome: DeliveryState | None, settled: bool
+    ) -> None:
+        """Enlist the outcome of a delivery; without one the default outcome will apply (T76)."""
+        work = entry.work
+        if not isinstance(work, Work):
+            work = Work(self, consumer, delivery, entry)
+            entry.work = work
+            self.work.append(work)
+        work.outcome = outcome
+        work.settled = work.settled or settled
+
+    def acquire(self, consumer: OutgoingLink, delivery: Delivery | None, entry: Entry) -> None:
+        """A message is acquired under the transaction as it is sent (4.4.3)."""
+        work = Work(self, consumer, delivery, entry)
+        work.acquired = True
+        entry.work = work
+        self.work.append(work)
+
+    def refusal(self) -> AmqpError | None:
+        """Why it cannot be committed, or None: everything that can fail is found here."""
+        if self.failure is not None:
+            return self.failure
+        sums: dict[Queue, list[int]] = {}
+        for queue, _, payload in self.posts:
+            total = sums.setdefault(queue, [0, 0])
+            total[0] += 1
+            total[1] += len(payload)
+        for queue, (messages, octets) in sums.items():
+            why = queue.refusal(messages, octets)
+            if why:
+                return AmqpError(ROLLBACK, why)
+        for work in self.work:
+            if work.consumer.queue.deleted:
+                return AmqpError(ROLLBACK, f"the queue {work.consumer.queue.name!r} is gone")
+        return None
+
+    def commit(self, settlement: Settlement) -> None:
+        """Apply all of it; nothing here can fail. Posted messages become visible last."""
+        work, posts = self._end()
+        for each in work:
+            _commit(each, settlement)
+        settlement.finish()
+        for queue, arrival, payload in posts:
+            if isinstance(arrival, int):
+                queue.append(payload, arrival)
+            else:
+                queue.add(arrival)
+
+    def roll_back(self, settlement: Settlement) -> None:
+        """Undo all of it: what was posted never was, what was retired is as its settlement says (1.9)."""
+        work, _ = self._end()
+        for each in work:
+            _roll_back(each, settlement)
+        settlement.finish()
+
+    def time_out(self, settlement: Settlement) -> None:
+        """Too long since its first work: undone now, and never to be committed, though its id is known on."""
+        self.fail(TIMEOUT, "the transaction was open longer than this broker allows")
+        self.roll_back(settlement)
+
+    def _end(self) -> tuple[list[Work], list[tuple[Queue, int | Arrival, bytes]]]:
+        # "the txn-id is cleared" at each link that acquired under it; credit is not touched (4.4.3, T82).
+        for link in self.acquirers:
+            link.transaction = None
+        self.acquirers.clear()
+        work, posts = self.work, self.posts
+        self.work, self.posts = [], []
+        return work, posts
+
+
+def _commit(work: Work, settlement: Settlement) -> None:
+    entry, consumer = work.entry, work.consumer
+    entry.work = None
+    if entry.state != ACQUIRED:
+        return
+    if work.outcome is None:
+        if work.settled:
+            consumer.apply_settled_without_state(settlement, entry)
+        # Otherwise it was acquired and not disposed of: it stays with the receiver (T89).
+        return
+    if settlement.apply(consumer, entry, work.outcome):
+        consumer.confirm(work.delivery, work.outcome)
+    else:
+        consumer.apply_settled_without_state(settlement, entry)
+
+
+def _roll_back(work: Work, settlement: Settlement) -> None:
+    entry, consumer = work.entry, work.consumer
+    entry.work = None
+    if entry.state != ACQUIRED:
+        return
+    if work.acquired:
+        _undo_acquisition(work, settlement)
+    elif work.settled:
+        settlement.apply_default(consumer, entry, consumer.default_outcome, seen=True)
+    # Otherwise unsettled: it is the receiver's again, as if it had said nothing (T74).
+
+
+def _undo_acquisition(work: Work, settlement: Settlement) -> None:
+    """Acquisition and outcome are both undone: the message is back (T87-T89), counted if an outcome was given."""
+    entry, consumer = work.entry, work.consumer
+    default = consumer.default_outcome
+    if work.outcome is None:
+        consumer.queue.put_back(entry)
+    elif isinstance(default, Accepted):
+        settlement.apply_default(consumer, entry, None, seen=True)
+    else:
+        settlement.apply_default(consumer, entry, default, seen=True)
+    consumer.withdraw(work.delivery)

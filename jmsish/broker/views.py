@@ -1,0 +1,149 @@
+"""What tests and tools see of a broker: reading what is true now, and the few things that may be done from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jmsish.broker.octets import for_delivery
+from jmsish.broker.policy import QueueSettings
+from jmsish.broker.queues import Queue
+
+if TYPE_CHECKING:
+    from jmsish.broker.connection import ServerConnection
+    from jmsish.broker.transactions import Transaction
+
+
+class QueueView:
+    """A queue, live: each attribute says what holds at the moment it is read."""
+
+    __slots__ = ("_queue",)
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+
+    def __repr__(self) -> str:
+        return f"<QueueView {self.name!r} depth={self.depth} available={self.available} acquired={self.acquired}>"
+
+    @property
+    def name(self) -> str:
+        return self._queue.name
+
+    @property
+    def settings(self) -> QueueSettings:
+        return self._queue.settings
+
+    @property
+    def is_temporary(self) -> bool:
+        return self._queue.owner is not None
+
+    @property
+    def is_deleted(self) -> bool:
+        return self._queue.deleted
+
+    @property
+    def depth(self) -> int:
+        """All messages the queue owns: available, acquired, delayed."""
+        return self._queue.depth
+
+    @property
+    def available(self) -> int:
+        """Messages that a consumer could have now."""
+        return self._queue.available
+
+    @property
+    def acquired(self) -> int:
+        """Messages that a consumer or a transaction holds."""
+        return self._queue.acquired
+
+    @property
+    def octets(self) -> int:
+        return self._queue.octets
+
+    @property
+    def consumer_count(self) -> int:
+        return len(self._queue.consumers)
+
+    @property
+    def enqueued(self) -> int:
+        """How many messages ever came in."""
+        return self._queue.enqueued
+
+    @property
+    def dequeued(self) -> int:
+        """How many were taken out for good: accepted, dead-lettered, purged."""
+        return self._queue.dequeued
+
+    @property
+    def redelivered(self) -> int:
+        """How often a message came back counted."""
+        return self._queue.redelivered
+
+    @property
+    def dead_lettered(self) -> int:
+        return self._queue.dead_lettered
+
+    @property
+    def expired(self) -> int:
+        return self._queue.expired_count
+
+    @property
+    def dropped(self) -> int:
+        """How many gave way to newer ones (overflow drop-head)."""
+        return self._queue.dropped
+
+    def payloads(self, acquired: bool = False) -> Iterator[bytes]:
+        """The messages in queue order, in octets, as a consumer would get them: the available ones, or all."""
+        now = self._queue.home.now()
+        for payload, history in list(self._queue.places(acquired)):
+            yield payload if history is None else for_delivery(payload, history.count, history.expires, now)
+
+    def purge(self) -> int:
+        """Remove what is available; what somebody holds stays. Returns how many went."""
+        return self._queue.purge()
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TransactionView:
+    """A transaction as it was when asked for."""
+
+    id: bytes
+    connection: str
+    age: float
+    posts: int
+    retirements: int
+    rollback_only: bool
+
+    def __init__(self, transaction: Transaction, connection: ServerConnection, now: float) -> None:
+        put = object.__setattr__
+        put(self, "id", transaction.id)
+        put(self, "connection", connection.container_id)
+        put(self, "age", now - transaction.began if transaction.began else 0.0)
+        put(self, "posts", len(transaction.posts))
+        put(self, "retirements", sum(work.outcome is not None for work in transaction.work))
+        put(self, "rollback_only", transaction.failure is not None)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ConnectionView:
+    """A connection as it was when asked for."""
+
+    container_id: str
+    peer: str
+    identity: str | None
+    sessions: int
+    senders: int
+    receivers: int
+    transactions: int
+
+    def __init__(self, connection: ServerConnection) -> None:
+        put = object.__setattr__
+        put(self, "container_id", connection.container_id)
+        put(self, "peer", connection.peer)
+        put(self, "identity", connection.identity)
+        sessions, senders, receivers = connection.census()
+        put(self, "sessions", sessions)
+        put(self, "senders", senders)
+        put(self, "receivers", receivers)
+        put(self, "transactions", len(connection.transactions))
