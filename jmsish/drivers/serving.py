@@ -14,7 +14,7 @@ import logging
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
 from time import monotonic
@@ -163,7 +163,7 @@ class BrokerDriver:
 
     def call(self, function: Callable[[], _T]) -> _T:
         """Run ``function`` as the owner of the broker, and then what follows from it."""
-        woken: Sequence[Outlet] = ()
+        woken: Iterable[Outlet] = ()
         try:
             with self._lock:
                 try:
@@ -175,9 +175,9 @@ class BrokerDriver:
                 outlet.wake()
             self.pump()
 
-    def _serve(self) -> list[Outlet]:
+    def _serve(self) -> dict[Outlet, None]:
         """One round, under the lock: input, dispatch, time, dispatch, output."""
-        woken: list[Outlet] = []
+        woken: dict[Outlet, None] = {}
         touched = self._receive(woken)
         self._collect(self._step(touched, woken), woken)
         self._keep_time(touched, woken)
@@ -192,7 +192,7 @@ class BrokerDriver:
                 self._finish(lane, woken)
         return woken
 
-    def _receive(self, woken: list[Outlet]) -> list[Lane]:
+    def _receive(self, woken: dict[Outlet, None]) -> list[Lane]:
         inbox = self._inbox
         touched: list[Lane] = []
         for _ in range(len(inbox)):
@@ -213,7 +213,7 @@ class BrokerDriver:
                 self._break(lane, woken)
         return touched
 
-    def _step(self, touched: list[Lane], woken: list[Outlet]) -> Sequence[ServerConnection]:
+    def _step(self, touched: list[Lane], woken: dict[Outlet, None]) -> Sequence[ServerConnection]:
         try:
             return self._broker.step()
         except Exception:
@@ -224,7 +224,7 @@ class BrokerDriver:
                     self._break(lane, woken)
             return ()
 
-    def _collect(self, connections: Sequence[ServerConnection], woken: list[Outlet]) -> bool:
+    def _collect(self, connections: Sequence[ServerConnection], woken: dict[Outlet, None]) -> bool:
         """Output into the outlets; whether there was any."""
         taken = False
         for connection in connections:
@@ -238,7 +238,7 @@ class BrokerDriver:
                 data = connection.take_output()
                 if data:
                     outlet.deliver(data)
-                    woken.append(outlet)
+                    woken[outlet] = None
                     taken = True
                 if connection.closed:
                     self._finish(lane, woken)
@@ -262,7 +262,7 @@ class BrokerDriver:
         outlet.held = False
         return False
 
-    def _finish(self, lane: Lane, woken: list[Outlet]) -> None:
+    def _finish(self, lane: Lane, woken: dict[Outlet, None]) -> None:
         """The connection has ended, from either side: its last words, and the end."""
         lane.gone = True
         self._lanes.pop(lane.connection, None)
@@ -272,9 +272,9 @@ class BrokerDriver:
                 lane.outlet.deliver(data)
         finally:
             lane.outlet.end()
-            woken.append(lane.outlet)
+            woken[lane.outlet] = None
 
-    def _break(self, lane: Lane, woken: list[Outlet]) -> None:
+    def _break(self, lane: Lane, woken: dict[Outlet, None]) -> None:
         """A fault of ours met this connection: it ends, so that the broker takes back what it had."""
         _log.exception("a fault inside the broker %r ends the connection %s", self.name, lane.connection)
         try:
@@ -289,7 +289,7 @@ class BrokerDriver:
 
     # Time.
 
-    def _keep_time(self, touched: list[Lane], woken: list[Outlet]) -> None:
+    def _keep_time(self, touched: list[Lane], woken: dict[Outlet, None]) -> None:
         """Let pass what is due, and set the alarm for what is next."""
         now = monotonic()
         dues = self._dues
@@ -314,7 +314,7 @@ class BrokerDriver:
         if at < self._alarm.at:
             self._alarm.set(at)
 
-    def _tick(self, lane: Lane, now: float, woken: list[Outlet]) -> None:
+    def _tick(self, lane: Lane, now: float, woken: dict[Outlet, None]) -> None:
         try:
             due = lane.connection.tick(now)
         except Exception:
