@@ -87,6 +87,8 @@ class ClientConnection:
 
     def process(self) -> None:
         """Act on what the engine saw, in the order in which it came."""
+        if not self.authenticated.done() and self.engine.negotiated:
+            settle(self.authenticated)
         for event in self.engine.take_events():
             kind = event[0]
             if kind == events.DELIVERED:

@@ -85,10 +85,10 @@ class TransactionController:
     def _control(self, command: Declare | Discharge) -> Future[Any]:
         answer: Future[Any] = Future()
         self._unsent.append((encode_control(command), answer))
-        self.pump()
+        self.on_credit()
         return answer
 
-    def pump(self) -> None:
+    def on_credit(self) -> None:
         """Send the control messages for which the coordinator has granted credit."""
         link = self.link
         while self._unsent and link is not None and link.credit > 0:
