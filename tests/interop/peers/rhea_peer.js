@@ -26,8 +26,8 @@ function connect(url) {
     const credentials = username ? { username, password } : { username: 'anyone' };
     const connection = rhea.create_container().connect({ host: hostname, port: Number(port), reconnect: false, ...credentials });
     const fail = (context) => {
-        const { connection } = context;
-        console.error(String(connection.error || context.error || (context.session && context.session.error) || 'lost'));
+        const error = context.connection.error || context.error || (context.session && context.session.error);
+        console.error(error && error.condition ? `${error.condition}: ${error.description}` : String(error || 'lost'));
         process.exit(1);
     };
     for (const name of ['connection_error', 'session_error', 'disconnected']) connection.on(name, fail);
