@@ -15,6 +15,7 @@ __all__ = [
     "Topic",
     "destination_of_kind",
     "parse_destination",
+    "wire_name",
 ]
 
 
@@ -31,6 +32,8 @@ class Destination:
     """The number of the kind in the annotations ``x-opt-jms-dest`` and ``x-opt-jms-reply-to``."""
     capability: ClassVar[str]
     """The capability of the kind on a source or target."""
+    is_topic: ClassVar[bool] = False
+    """True for a topic, temporary or not."""
     is_temporary: ClassVar[bool] = False
     """True for a destination that goes with the connection that made it."""
 
@@ -79,6 +82,7 @@ class Topic(Destination):
 
     __slots__ = ()
     scheme = "topic"
+    is_topic = True
     kind_byte = 1
     capability = "topic"
 
@@ -161,3 +165,15 @@ def parse_destination(text: str) -> Destination:
     if near := get_close_matches(scheme.lower(), _BY_SCHEME, n=1):
         raise ValueError(f"unknown kind of destination {scheme!r} in {text!r}: did you mean {near[0]}://{name}?")
     return Queue(text)
+
+
+def wire_name(destination: Destination, prefixes: tuple[str, str]) -> str:
+    """The address of a destination at a broker that wants a prefix before the names of queues, or of topics.
+
+    Temporary destinations have the names the broker gave them; a prefix that is there already is not added again.
+    """
+    name = destination.name
+    if destination.is_temporary:
+        return name
+    prefix = prefixes[destination.is_topic]
+    return name if name.startswith(prefix) else prefix + name

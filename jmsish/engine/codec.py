@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from jmsish.engine.composing import encode_for_send, encode_message
 from jmsish.engine.received import ReceivedMessage
 from jmsish.engine.sections import (
+    Header,
+    bare_offset,
+    check_sections,
+    delivery_count_of,
+    encode_header,
+    is_expired,
+    message_annotations_at,
+    peek_properties,
+    property_at,
+    split_header,
+    with_annotations,
+    with_header,
+)
+from jmsish.engine.template import MessageTemplate
+from jmsish.message.fields import (
     ABSOLUTE_EXPIRY_TIME,
     AMQP_SEQUENCE,
     AMQP_VALUE,
@@ -20,18 +36,6 @@ from jmsish.engine.sections import (
     SUBJECT,
     TO,
     USER_ID,
-    Header,
-    bare_offset,
-    check_sections,
-    delivery_count_of,
-    encode_header,
-    is_expired,
-    message_annotations_at,
-    peek_properties,
-    property_at,
-    split_header,
-    with_annotations,
-    with_header,
 )
 
 __all__ = [
@@ -45,18 +49,21 @@ __all__ = [
     "DATA",
     "GROUP_ID",
     "GROUP_SEQUENCE",
+    "Header",
     "MESSAGE_ID",
+    "MessageTemplate",
     "REPLY_TO",
     "REPLY_TO_GROUP_ID",
+    "ReceivedMessage",
     "SUBJECT",
     "TO",
     "USER_ID",
-    "Header",
-    "ReceivedMessage",
     "bare_offset",
     "check_sections",
     "delivery_count_of",
+    "encode_for_send",
     "encode_header",
+    "encode_message",
     "is_expired",
     "message_annotations_at",
     "peek_properties",

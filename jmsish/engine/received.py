@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from struct import Struct
 from struct import error as struct_error
 from typing import Any
 
 from jmsish.engine.decoding import DecodeError, decode
 from jmsish.engine.sections import (
-    AMQP_SEQUENCE,
-    AMQP_VALUE,
     APPLICATION_PROPERTIES,
-    DATA,
     DELIVERY_ANNOTATIONS,
     FOOTER,
     NO_HEADER,
     PROPERTIES,
-    PROPERTY_COUNT,
     Header,
     bare_offset,
     message_annotations_at,
@@ -25,8 +20,7 @@ from jmsish.engine.sections import (
     skip,
     split_header,
 )
-
-_UINT = Struct(">I").unpack_from
+from jmsish.message.fields import AMQP_VALUE, DATA, PROPERTY_COUNT
 
 
 class Prefix:
@@ -215,6 +209,3 @@ class ReceivedMessage:
             item, pos = decode(payload, value)
             values.append(item)
         return values
-
-
-__all__ = ["AMQP_SEQUENCE", "AMQP_VALUE", "DATA", "Prefix", "ReceivedMessage"]

@@ -28,6 +28,7 @@ from jmsish.engine.encoding import (
     encode_ubyte,
     encode_uint,
 )
+from jmsish.message.fields import ABSOLUTE_EXPIRY_TIME, AMQP_SEQUENCE, AMQP_VALUE, DATA
 from jmsish.types import UByte, UInt
 
 HEADER = 0x70
@@ -35,9 +36,6 @@ DELIVERY_ANNOTATIONS = 0x71
 MESSAGE_ANNOTATIONS = 0x72
 PROPERTIES = 0x73
 APPLICATION_PROPERTIES = 0x74
-DATA = 0x75
-AMQP_SEQUENCE = 0x76
-AMQP_VALUE = 0x77
 FOOTER = 0x78
 
 _SYMBOLIC = {
@@ -51,22 +49,6 @@ _SYMBOLIC = {
     "amqp:amqp-value:*": AMQP_VALUE,
     "amqp:footer:map": FOOTER,
 }
-
-# Fields of the properties section, by position.
-MESSAGE_ID = 0
-USER_ID = 1
-TO = 2
-SUBJECT = 3
-REPLY_TO = 4
-CORRELATION_ID = 5
-CONTENT_TYPE = 6
-CONTENT_ENCODING = 7
-ABSOLUTE_EXPIRY_TIME = 8
-CREATION_TIME = 9
-GROUP_ID = 10
-GROUP_SEQUENCE = 11
-REPLY_TO_GROUP_ID = 12
-PROPERTY_COUNT = 13
 
 _UINT = Struct(">I").unpack_from
 

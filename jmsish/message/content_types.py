@@ -1,0 +1,31 @@
+"""What a content type says about a body: whether it is text, and in which character set."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from functools import lru_cache
+
+_SHAPE = re.compile(r"\s*([\w.!#$&^+-]+)/([\w.!#$&^+-]+)\s*(?:;(.*))?", re.ASCII | re.DOTALL)
+_CHARSET = re.compile(r"""(?:^|;)\s*charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^;\s]*))""", re.IGNORECASE)
+_TEXTUAL = frozenset({"xml", "xml-dtd", "xml-external-parsed-entity", "json", "javascript", "ecmascript"})
+
+
+@lru_cache(maxsize=256)
+def charset_of(content_type: str | None) -> str | None:
+    """The character set of a textual content type, UTF-8 where it names none; ``None`` if it is not textual.
+
+    A character set that Python does not know makes it not textual: its octets can still be had.
+    """
+    shape = _SHAPE.fullmatch(content_type or "")
+    if shape is None:
+        return None
+    main, sub, parameters = shape[1].lower(), shape[2].lower(), shape[3] or ""
+    if main != "text" and not (main == "application" and (sub in _TEXTUAL or sub.endswith(("+xml", "+json")))):
+        return None
+    found = _CHARSET.search(parameters)
+    charset = next(filter(None, found.groups()), "") if found else "utf-8"
+    try:
+        return codecs.lookup(charset).name
+    except LookupError:
+        return None
