@@ -19,42 +19,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from struct import Struct
+from struct import error as StructError
 from typing import Any
 
-from . import incoming
+from . import control, incoming
 from .conditions import (
     CONNECTION_FORCED,
     DECODE_ERROR,
+    FRAME_SIZE_TOO_SMALL,
     FRAMING_ERROR,
     INTERNAL_ERROR,
-    NOT_ALLOWED,
     EngineStateError,
     Fault,
     LinkFault,
     SessionFault,
 )
 from .delivery import Delivery
-from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, REMOTE_CLOSE, REMOTE_OPEN, UNMAPPED, Endpoint
-from .events import AUTHENTICATED, BEGUN, CLOSED, DELIVERED, ENDED, FAILED, OPENED
+from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, Endpoint
+from .events import AUTHENTICATED, DELIVERED, FAILED
 from .frames import AMQP_FRAME, HEADER, MIN_MAX_FRAME_SIZE, frame, name_foreign_protocol, read_descriptor
 from .handshake import Handshake
 from .heartbeat import Heartbeat
 from .link import FAST_LAYOUT_SIZE, Link
-from .performatives import (
-    BEGIN,
-    CLOSE,
-    END,
-    NAMES,
-    OPEN,
-    Open,
-    decode_list,
-    encode_close,
-    encode_open,
-    performative_code,
-    read_begin,
-    read_error,
-    read_open,
-)
+from .performatives import NAMES, Open, decode_list, encode_close, encode_open, performative_code
 from .sasl import SaslClient, SaslServer
 from .session import INCOMING_WINDOW, EngineSession
 from .states import AmqpError
@@ -65,11 +52,6 @@ __all__ = ["Engine"]
 _unpack_fast = Struct(">I13sIH4sH").unpack_from
 _unpack_header = HEADER.unpack_from
 _unpack_size = Struct(">I").unpack_from
-
-_MASK = 0xFFFFFFFF
-
-LARGEST_FRAME = 1 << 20
-"""We write no larger frames, whatever the peer could take: a large message shares the connection."""
 
 DISCARD_LIMIT = 64 << 20
 """How many octets may still come for a link that we have detached (W11)."""
@@ -124,9 +106,8 @@ class Engine(Endpoint):
         self._chunks: list[bytes] = []
         self._chunked = 0
         self._needed = 0
-        self._ended = False  # Nothing more is read.
-        self._frames_read = 0
-        self._frames_limit = MIN_MAX_FRAME_SIZE  # W13: until the peer's open.
+        self._deaf = False  # Nothing more is read.
+        self.frames_limit = MIN_MAX_FRAME_SIZE  # W13: until the peer's open.
 
     # -- what the owner asks -------------------------------------------------------------------------------------------
 
@@ -144,7 +125,7 @@ class Engine(Endpoint):
     @property
     def closed(self) -> bool:
         """Nothing more will be read, and all that was to be written has been taken."""
-        return self._ended and not self._handshake.output and not (self.out and self._handshake.ready)
+        return self._deaf and self.mute and not self._handshake.output and not (self.out and self._handshake.ready)
 
     def take_events(self) -> list[tuple[Any, ...]]:
         """What happened since the last call; see :mod:`~jmsish.engine.events`."""
@@ -240,18 +221,16 @@ class Engine(Endpoint):
         if self.mute:
             return
         if self.allows(LOCAL_OPEN):
-            if not self._handshake.ready:
-                self._end()
+            if not self._handshake.done:
+                self._finish()
                 return
             self._write_open()
         self._write_close(error)
-        if self.remote_closed:
-            self._ended = True
 
     def _write_close(self, error: AmqpError | None) -> None:
         if self.unflushed:
             self._flush()
-        self.write(0, encode_close(error))
+        self.write(0, encode_close(self.fit(error)))
         self.advance(LOCAL_CLOSE)
         self._silence()
 
@@ -261,9 +240,13 @@ class Engine(Endpoint):
         for session in {*self.sessions.values(), *self.remote_sessions.values()}:
             session.mute_all()
 
-    def _end(self) -> None:
+    def _finish(self) -> None:
         self._silence()
-        self._ended = True
+        self.stop_reading()
+
+    def stop_reading(self) -> None:
+        """Nothing further is read."""
+        self._deaf = True
         self._chunks = []
 
     def begin(self, context: Any = None, *, next_outgoing_id: int = 0) -> EngineSession:
@@ -286,9 +269,17 @@ class Engine(Endpoint):
         """Refuse to write what the peer could not read."""
         if len(body) + 8 > self.max_frame_out:
             raise EngineStateError(
-                f"amqp:frame-size-too-small: the {name} takes {len(body) + 8} octets, and the peer's frames "
+                f"{FRAME_SIZE_TOO_SMALL}: the {name} takes {len(body) + 8} octets, and the peer's frames "
                 f"{'hold' if self.remote is not None else 'may be taken to hold'} {self.max_frame_out}"
             )
+
+    def fit(self, error: AmqpError | None) -> AmqpError | None:
+        """The error, cut where it would not fit a frame: one that is told in part beats one that breaks the peer."""
+        room = self.max_frame_out - 40
+        if error is None or len(error.encoded) <= room:
+            return error
+        text = (error.description or "").encode()[: max(room - len(error.condition) - 16, 0)].decode("utf-8", "ignore")
+        return AmqpError(error.condition[: room - 16], text or None)
 
     def free_channel(self) -> int:
         """The lowest channel not in use."""
@@ -313,7 +304,7 @@ class Engine(Endpoint):
 
     def receive(self, data: bytes) -> None:
         """Take octets from the peer, cut anywhere. What is wrong with them is reported, never raised."""
-        if self._ended or not data:
+        if self._deaf or not data:
             return
         self._heartbeat.read = True
         if type(data) is not bytes:
@@ -337,7 +328,7 @@ class Engine(Endpoint):
         except Exception as error:  # Nothing the peer sends may get out of here; that this happens is a bug of ours.
             self._fail(INTERNAL_ERROR, f"{type(error).__name__}: {error}")
             return
-        if pos < len(data) and not self._ended:
+        if pos < len(data) and not self._deaf:
             self._keep(data[pos:])
 
     def _keep(self, rest: bytes) -> None:
@@ -406,13 +397,13 @@ class Engine(Endpoint):
             pos += size
             if body != pos:
                 self._take_frame(channel, data, body, pos)
-                if self._ended:
+                if self._deaf:
                     return pos
 
     def _check_frame(self, size: int, offset: int, kind: int) -> None:
-        if size > self._frames_limit:
+        if size > self.frames_limit:
             when = "" if self.remote is not None else " before open"
-            raise Fault(FRAMING_ERROR, f"a frame of {size} octets{when}, where {self._frames_limit} are the most")
+            raise Fault(FRAMING_ERROR, f"a frame of {size} octets{when}, where {self.frames_limit} are the most")
         if size < 8 or offset < 2 or offset * 4 > size:
             raise Fault(FRAMING_ERROR, f"a frame of {size} octets with a data offset of {offset} words")
         if kind != AMQP_FRAME:
@@ -426,101 +417,26 @@ class Engine(Endpoint):
             name = NAMES.get(code, "")
             if not name:
                 raise Fault(DECODE_ERROR, f"a frame whose body is no performative, but {descriptor!r}")
-            self._take_performative(code, name, channel, data, pos, end)
+            taker = incoming.TAKERS.get(code)
+            if taker is None:
+                control.TAKERS[code](self, channel, decode_list(data, pos, end, name))
+                return
+            session = self.remote_sessions.get(channel)
+            if session is None or self.local_closed:
+                control.refuse_stray(self, name, channel)
+            elif not session.discarding and (not session.mute or code in incoming.TAKEN_AFTER_END):
+                taker(session, data, pos, end)
         except LinkFault as fault:
             fault.link.fail(AmqpError(fault.condition, fault.description))
         except SessionFault as fault:
             self.remote_sessions[channel].fail(AmqpError(fault.condition, fault.description))
-        except (DecodeError, IndexError, ValueError) as error:
+        except (DecodeError, IndexError, ValueError, StructError) as error:
             text = str(error) if isinstance(error, DecodeError) else "the octets end inside a value"
             raise Fault(DECODE_ERROR, f"{name} on channel {channel} cannot be decoded: {text}") from None
 
-    def _take_performative(self, code: int, name: str, channel: int, data: bytes, pos: int, end: int) -> None:
-        if self.state == UNMAPPED or not (self.remote_open or self.remote_closed):
-            if code != OPEN:
-                raise Fault(NOT_ALLOWED, f"{name} before open")
-        if code == CLOSE:
-            self._take_close(decode_list(data, pos, end, name))
-        elif self.local_closed:
-            return  # Part 2, 2.4.6: after our close the rest is read for the peer's close alone.
-        elif code == OPEN:
-            self._take_open(channel, decode_list(data, pos, end, name))
-        elif code == BEGIN:
-            self._take_begin(channel, decode_list(data, pos, end, name))
-        else:
-            session = self.remote_sessions.get(channel)
-            if session is None:
-                raise Fault(NOT_ALLOWED, f"{name} on channel {channel}, where no session has begun")
-            if code == END:
-                self._take_end(session, channel, read_error(decode_list(data, pos, end, name)))
-            elif not session.discarding and (not session.local_closed or code in incoming.REPORTED_AFTER_END):
-                incoming.TAKERS[code](session, data, pos, end)
-
-    def _take_open(self, channel: int, fields: list[Any]) -> None:
-        if channel != 0:
-            raise Fault(FRAMING_ERROR, f"open on channel {channel}, where it belongs on 0")
-        if not self.allows(REMOTE_OPEN):
-            raise Fault(NOT_ALLOWED, "open a second time")
-        remote = read_open(fields)
-        if remote.max_frame_size < MIN_MAX_FRAME_SIZE:
-            raise Fault(FRAMING_ERROR, f"open.max-frame-size {remote.max_frame_size} is below {MIN_MAX_FRAME_SIZE}")
-        self.advance(REMOTE_OPEN)
-        self.remote = remote
-        self.max_frame_out = min(remote.max_frame_size, LARGEST_FRAME)
-        self._frames_limit = self.max_frame_size
-        self.report((OPENED,))
-
-    def _take_begin(self, channel: int, fields: list[Any]) -> None:
-        begin = read_begin(fields)
-        if channel > self.channel_max:
-            # Part 2, 2.7.1: "a peer that receives a channel number outside the supported range MUST close".
-            raise Fault(FRAMING_ERROR, f"begin on channel {channel}, beyond the channel-max of {self.channel_max}")
-        other = self.remote_sessions.get(channel)
-        if other is not None:
-            if other.discarding:
-                return
-            raise SessionFault(NOT_ALLOWED, f"begin on channel {channel}, where a session is under way")
-        if begin.remote_channel is None:
-            session = EngineSession(self)
-        else:
-            answered = self.sessions.get(begin.remote_channel)
-            if answered is None or not answered.allows(REMOTE_OPEN):
-                raise Fault(NOT_ALLOWED, f"begin answers channel {begin.remote_channel}, where no session waits for it")
-            session = answered
-        session.advance(REMOTE_OPEN)
-        session.remote_channel = channel
-        session.remote_handle_max = begin.handle_max
-        session.first_incoming_id = begin.next_outgoing_id
-        session.incoming_end = (begin.next_outgoing_id + session.incoming_left) & _MASK
-        sent = session.next_outgoing_id
-        session.remote_end, session.remote_left = (sent + begin.incoming_window) & _MASK, begin.incoming_window
-        self.remote_sessions[channel] = session
-        if not session.local_closed:
-            self.report((BEGUN, session))
-
-    def _take_end(self, session: EngineSession, channel: int, error: AmqpError | None) -> None:
-        session.advance(REMOTE_CLOSE)
-        del self.remote_sessions[channel]
-        session.silence_remote()
-        self.session_closed(session)
-        if session.fault is None:
-            self.report((ENDED, session, error))
-
-    def _take_close(self, fields: list[Any]) -> None:
-        error = read_error(fields)
-        if not self.allows(REMOTE_CLOSE):
-            raise Fault(NOT_ALLOWED, "close before open")
-        self.advance(REMOTE_CLOSE)
-        self.report((CLOSED, error))
-        if self.local_closed:
-            self._ended = True
-
     def receive_eof(self) -> None:
         """The peer will send nothing more."""
-        if self._ended:
-            return
-        if self.remote_closed:
-            self._ended = True
+        if self._deaf:
             return
         if not self._handshake.done:
             rest = b"".join(self._chunks)
@@ -538,15 +454,18 @@ class Engine(Endpoint):
 
     def _fail(self, condition: str, description: str) -> None:
         """The engine is done for: say why, once, to the peer where it listens, and to the owner."""
-        if self._ended:
+        if self._deaf:
             return
         error = AmqpError(condition, description)
         if self.error is None:
             self.error = error
         if self._handshake.done and not self.mute:
             # Part 2, 2.4.3: even a connection that goes wrong at once is opened before it is closed.
-            if self.allows(LOCAL_OPEN):
-                self._write_open()
-            self._write_close(error)
-        self._end()
+            try:
+                if self.allows(LOCAL_OPEN):
+                    self._write_open()
+                self._write_close(error)
+            except EngineStateError:
+                pass  # An open too large to be written: then the socket closes without a word.
+        self._finish()
         self.report((FAILED, error))

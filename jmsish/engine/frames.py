@@ -148,6 +148,8 @@ def read_fields(buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
             append(state)
         else:
             value, pos = decode(buf, pos)
+            if type(value) is int:
+                raise DecodeError("a signed number in a performative that has none", pos)
             append(value)
     if pos != stop:
         raise DecodeError("the size of a performative does not match its fields", pos)

@@ -23,6 +23,7 @@ class Heartbeat:
         self.wrote = False
         self._give_up: float | None = None
         self._beat: float | None = None
+        self._ticked = 0.0
 
     @property
     def advertised(self) -> int | None:
@@ -39,12 +40,16 @@ class Heartbeat:
         beat = False
         if remote:
             interval = remote / 2000.0
-            if self.wrote or self._beat is None:
+            if self._beat is None:
                 self._beat = now + interval
+            elif self.wrote:
+                # It was written at some time since the last tick: the earliest is what the peer is owed from.
+                self._beat = self._ticked + interval
             if now >= self._beat:
                 beat = True
                 self._beat = now + interval
         self.wrote = False
+        self._ticked = now
         deadlines = [moment for moment in (self._give_up, self._beat) if moment is not None]
         return False, beat, min(deadlines, default=None)
 

@@ -8,6 +8,7 @@ and, for a transfer, the payload. What is wrong is raised as a fault, which ends
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from .conditions import (
@@ -32,7 +33,7 @@ from .frames import read_fields
 from .link import Link
 from .performatives import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Attach, decode_list, read_attach, read_detach
 from .session import HANDLE_MAX, serial_difference
-from .states import AmqpError, DeliveryState
+from .states import AmqpError, DeliveryState, decode_state
 from .values import DecodeError
 
 if TYPE_CHECKING:
@@ -172,8 +173,7 @@ def take_flow(session: EngineSession, data: bytes, pos: int, end: int) -> None:
         following = session.initial_outgoing_id
     if serial_difference(following, sent) > 0:
         raise SessionFault(INVALID_FIELD, f"flow.next-incoming-id {following} is beyond the {sent} frames sent")
-    session.remote_end = (following + window) & _MASK
-    session.remote_left = serial_difference(session.remote_end, sent)
+    session.set_remote_window(following, window)
     if link is not None and not link.discarding:
         link.available = available
         link.flow_properties = properties
@@ -200,7 +200,7 @@ def _credit(link: Link, count: int | None, credit: int | None, drain: bool) -> N
     sent = link.delivery_count
     # Without a delivery-count the peer has not seen our attach: it counts from the first one.
     base = link.initial_delivery_count if count is None else count
-    left = serial_difference(base + credit, sent)
+    left = serial_difference(base, sent) + credit
     # `sent` is what counts: the credit may go below what waits here, and what waits then waits for more.
     link.credit = left - link.queued
     link.limit = (sent + left) & _MASK
@@ -212,11 +212,12 @@ def _progress(link: Link, count: int | None) -> None:
     """At a receiver: the sender's delivery-count goes forward when it drains, and never back."""
     if count is None:
         return
-    left = serial_difference(link.limit, count)
-    if left < 0:
-        link.limit, left = count, 0
-    if left < link.credit:
-        link.credit = left
+    advance = serial_difference(count, link.delivery_count)
+    if advance <= 0:
+        return
+    if advance > link.credit:
+        link.limit = count  # More than was granted; the count is the sender's word, the credit is gone.
+    link.credit = max(link.credit - advance, 0)
 
 
 # -- transfer ----------------------------------------------------------------------------------------------------------
@@ -383,12 +384,25 @@ _DISPOSITION_FIELDS = (
 )
 
 
+# Count of fields, role, and the code of `first`.
+_ROLES = {b"\x05\x41\x70": True, b"\x05\x42\x70": False}
+_unpack_disposition = Struct(">IBIBB").unpack_from
+_NOT_OURS = (0, 0, 0, 0, 0)
+
+
 def take_disposition(session: EngineSession, data: bytes, pos: int, end: int) -> None:
     """Part 2, 2.7.6: a range over all links of the session, detached ones included."""
-    fields, pos = read_fields(data, pos, end)
-    if pos != end:
-        raise DecodeError("octets behind the fields of disposition", pos)
-    is_receiver, first, last, settled, state, _ = _checked(fields, _DISPOSITION_FIELDS, "disposition")
+    role = _ROLES.get(data[pos + 2 : pos + 5]) if data[pos] == 0xC0 and end - pos > 18 else None
+    first, code, last, how, described = _unpack_disposition(data, pos + 5) if role is not None else _NOT_OURS
+    if code == 0x70 and described == 0 and (how == 0x41 or how == 0x42) and pos + 2 + data[pos + 1] == end:
+        # The layout that we write ourselves: five fields, the ids in full width, a state.
+        is_receiver, settled = bool(role), how == 0x41
+        state, stop = decode_state(data, pos + 15)
+    else:
+        fields, stop = read_fields(data, pos, end)
+        is_receiver, first, last, settled, state, _ = _checked(fields, _DISPOSITION_FIELDS, "disposition")
+    if stop != end:
+        raise DecodeError("octets behind the fields of disposition", stop)
     ledger = session.outgoing if is_receiver else session.incoming
     if last is None or last == first:
         delivery = ledger.get(first)
@@ -436,5 +450,5 @@ TAKERS: dict[int, Taker] = {
     DETACH: take_detach,
 }
 
-REPORTED_AFTER_END = frozenset({DISPOSITION})
+TAKEN_AFTER_END = frozenset({DISPOSITION})
 """What still counts between our end and the peer's (Part 2, 2.5.5: END SENT)."""

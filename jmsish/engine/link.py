@@ -19,7 +19,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from . import endpoint
-from .conditions import EngineStateError
+from .conditions import FRAME_SIZE_TOO_SMALL, EngineStateError
 from .delivery import UNSENT, Delivery
 from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, Endpoint
 from .events import DETACHED
@@ -209,7 +209,9 @@ class Link(Endpoint):
             raise EngineStateError("a link needs a session that has begun and not ended")
         handle = session.free_handle()
         if self.is_sender:
-            self.limit = self.initial_delivery_count = initial_delivery_count
+            # Credit may have come in a flow pipelined behind the peer's attach: it stays, and counts from here.
+            self.initial_delivery_count = initial_delivery_count
+            self.limit = (initial_delivery_count + self.credit) & _MASK
         body = encode_attach(
             name=self.name,
             handle=handle,
@@ -269,7 +271,7 @@ class Link(Endpoint):
         self.discarding = True
         self.session.link_closed(self)
         if not silent:
-            self.session.write(encode_detach(self.handle, closed, error))
+            self.session.write(encode_detach(self.handle, closed, self.session.engine.fit(error)))
 
     def silence(self) -> None:
         """Nothing further is written for this link, but its detach."""
@@ -384,6 +386,8 @@ class Link(Endpoint):
                 raise EngineStateError(f"the link {self.name!r} is detached")
             self.unsent.append(delivery)
             return delivery
+        if (0 if state is None else len(state.encoded)) + len(delivery.tag) + 60 > self.session.engine.max_frame_out:
+            raise EngineStateError(f"{FRAME_SIZE_TOO_SMALL}: state and tag do not fit the peer's frames")
         if self.credit <= 0:
             raise ValueError(f"no credit on the link {self.name!r}")
         self.credit -= 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .conditions import EngineStateError
 from .delivery import Delivery
 from .frames import HEADER
 from .performatives import TRANSFER
@@ -47,14 +46,10 @@ class Outgoing:
                 return True
             if not self.started:
                 self._start(session)
-            # `more` takes one octet either way, so the room is the same for the last frame as for the others.
+            # `more` takes one octet either way, so the room is the same for the last frame as for the others; that
+            # there is room at all was seen to when the delivery was sent.
             performative = self._performative(more=True)
             room = engine.max_frame_out - 8 - len(performative)
-            if room <= 0:
-                raise EngineStateError(
-                    f"amqp:frame-size-too-small: a transfer of {len(performative)} octets before its payload does not "
-                    f"fit the peer's frames of {engine.max_frame_out}"
-                )
             rest = len(payload) - self.offset
             last = rest <= room
             if last:

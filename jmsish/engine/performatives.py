@@ -13,7 +13,7 @@ from typing import Any
 
 from jmsish.types import Symbol
 
-from .states import AmqpError, DeliveryState, composite, encode_fields, error_of, typed_field
+from .states import AmqpError, composite, encode_fields, error_of, typed_field
 from .termini import Terminus, encode_names, names_of, terminus_of
 from .values import (
     NULL,
@@ -212,7 +212,7 @@ def encode_flow(
     )
 
 
-def encode_disposition(is_receiver: bool, first: int, last: int, settled: bool, state: DeliveryState | None) -> bytes:
+def encode_disposition(is_receiver: bool, first: int, last: int, settled: bool, state: bytes | None) -> bytes:
     """The body of a disposition frame."""
     return composite(
         DISPOSITION,
@@ -221,7 +221,7 @@ def encode_disposition(is_receiver: bool, first: int, last: int, settled: bool, 
         # Suites compare `last` with `first`, so it is said even where it could be left out.
         encode_uint(last),
         encode_boolean(settled),
-        NULL if state is None else state.encoded,
+        NULL if state is None else state,
     )
 
 

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from .conditions import EngineStateError
+from .conditions import FRAME_SIZE_TOO_SMALL, EngineStateError
 from .delivery import UNSENT, Delivery
 from .endpoint import ENDED as ENDED_STATE
 from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, Endpoint
@@ -47,6 +48,10 @@ OUTGOING_WINDOW = 0x7FFFFFFF
 
 HANDLE_MAX = 0xFFFF
 """The largest handle that we take from the peer."""
+
+# The disposition that we write nearly always; its state follows.
+_pack_disposition = Struct(">IBBH4sBBBBIBIB").pack
+_DISPOSITION_ROOM = 40
 
 _NO_RANGE = -2  # No delivery has this id, not even one that is unsent.
 _NO_STATE = AmqpError("amqp:internal-error")  # Stands for `None` where None means that no range is open.
@@ -102,7 +107,7 @@ class EngineSession(Endpoint):
         self.first_incoming_id = 0
         self.links: dict[int, Link] = {}
         self.remote_links: dict[int, Link] = {}
-        self.awaiting: list[Link] = []
+        self.awaiting: dict[tuple[str, bool], list[Link]] = {}
         self.mute = False
         self.discarding = False
         self.fault: AmqpError | None = None
@@ -135,6 +140,12 @@ class EngineSession(Endpoint):
         """The id of the next transfer frame that we send."""
         return (self.remote_end - self.remote_left) & _MASK
 
+    def set_remote_window(self, following: int, window: int) -> None:
+        """Part 2, 2.5.6: the peer takes ``window`` frames from the id ``following`` on."""
+        sent = self.next_outgoing_id
+        self.remote_left = serial_difference(following, sent) + window
+        self.remote_end = (sent + self.remote_left) & _MASK
+
     # -- begin and end -------------------------------------------------------------------------------------------------
 
     def accept_begin(self) -> None:
@@ -155,6 +166,8 @@ class EngineSession(Endpoint):
         engine.sessions[self.channel] = self
         body = encode_begin(answering, self.next_outgoing_id, self.incoming_left, OUTGOING_WINDOW, HANDLE_MAX)
         engine.write(self.channel, body)
+        if self.low_mark < 0:
+            engine.unflushed.append(self)
         if self.fault is not None:
             self._close_local(self.fault)
 
@@ -165,7 +178,7 @@ class EngineSession(Endpoint):
         self.mute_all()
 
     def _close_local(self, error: AmqpError | None) -> None:
-        self.write(encode_end(error))
+        self.write(encode_end(self.engine.fit(error)))
         self.mute_all()
         self.advance(LOCAL_CLOSE)
         self.engine.session_closed(self)
@@ -256,16 +269,18 @@ class EngineSession(Endpoint):
             raise EngineStateError(f"a link {link.name!r} in the same direction is attached already")
         link.open_local(initial_delivery_count)
         self.engine.link_names[key] = link
-        self.awaiting.append(link)
+        self.awaiting.setdefault(key, []).append(link)
         return link
 
     def take_awaiting(self, name: str, is_sender: bool) -> Link | None:
         """The oldest of our links of that name and direction whose attach the peer has not answered."""
-        for link in self.awaiting:
-            if link.name == name and link.is_sender == is_sender:
-                self.awaiting.remove(link)
-                return link
-        return None
+        waiting = self.awaiting.get((name, is_sender))
+        if not waiting:
+            return None
+        link = waiting.pop(0)
+        if not waiting:
+            del self.awaiting[name, is_sender]
+        return link
 
     def free_handle(self) -> int:
         """The lowest handle not in use."""
@@ -312,7 +327,10 @@ class EngineSession(Endpoint):
         elif not (link.remote_open or link.remote_closed):
             count = None  # Part 2, 2.7.4: only the sender's attach says where the count begins.
         state = (link.handle, count, credit, available, link.drain)
-        self.write(encode_flow(*self._windows(), state, echo=echo, properties=properties))
+        body = encode_flow(*self._windows(), state, echo=echo, properties=properties)
+        if properties:
+            self.engine.check_size("flow", body)
+        self.write(body)
 
     def _windows(self) -> tuple[int | None, int, int, int]:
         """The four session fields of a flow; to write them opens the incoming window wide."""
@@ -362,6 +380,10 @@ class EngineSession(Endpoint):
             return
         if self.mute or self.engine.mute:
             return
+        if state is not None and len(state.encoded) + _DISPOSITION_ROOM > self.engine.max_frame_out:
+            raise EngineStateError(
+                f"{FRAME_SIZE_TOO_SMALL}: a state of {len(state.encoded)} octets does not fit the peer's frames"
+            )
         if self.batch_state is not None:
             same = (
                 number == self.batch_next
@@ -386,11 +408,26 @@ class EngineSession(Endpoint):
         state, self.batch_state = self.batch_state, None
         if state is None:
             return
-        last = (self.batch_next - 1) & _MASK
+        first, last = self.batch_first, (self.batch_next - 1) & _MASK
         self.batch_next = _NO_RANGE
-        said = None if isinstance(state, AmqpError) else state
-        body = encode_disposition(self.batch_is_receiver, self.batch_first, last, self.batch_settled, said)
-        self.engine.write(self.channel, body)
+        engine = self.engine
+        if state is _NO_STATE:
+            engine.write(
+                self.channel, encode_disposition(self.batch_is_receiver, first, last, self.batch_settled, None)
+            )
+            return
+        said = state.encoded
+        size = len(said)
+        if size > 0xF0:
+            body = encode_disposition(self.batch_is_receiver, first, last, self.batch_settled, said)
+            engine.write(self.channel, body)
+            return
+        role, settled = 0x41 if self.batch_is_receiver else 0x42, 0x41 if self.batch_settled else 0x42
+        octets = _pack_disposition(
+            26 + size, 2, 0, self.channel, b"\x00\x53\x15\xc0", 13 + size, 5, role, 0x70, first, 0x70, last, settled
+        )
+        engine.out += (octets, said)
+        engine.out_size += 26 + size
 
     def forget(self, delivery: Delivery) -> None:
         """Take a delivery out of the ledger without a word, as when a link is closed for good (W16)."""
