@@ -16,6 +16,7 @@ from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer
 from jmsish.client.session import ClientSession
 from jmsish.destination import Destination, Queue, Topic
+from jmsish.engine.codec import encode_for_send
 from jmsish.engine.engine import Engine
 from jmsish.engine.sasl import SaslClient
 from jmsish.errors import IllegalStateError, InvalidDestinationError, JMSError
@@ -27,7 +28,6 @@ from jmsish.message import (
     StreamMessage,
     TextMessage,
     body_to_message,
-    encode_for_send,
 )
 from jmsish.modes import AcknowledgeMode, DeliveryMode
 from jmsish.options import ConnectionTarget

@@ -74,7 +74,7 @@ class Session(SessionFace, Closing):
         consumer = self._faces[core] = MessageConsumer(self, core)
         return consumer
 
-    def create_browser(self, queue: Destination, selector: str | None = None) -> QueueBrowser:
+    async def create_browser(self, queue: Destination, selector: str | None = None) -> QueueBrowser:
         """A browser of `queue`: looks without taking."""
         self._core.check()
         return QueueBrowser(self, check_destination(queue), selector_of(selector))

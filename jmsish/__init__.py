@@ -1,0 +1,61 @@
+"""JMS for Python, over AMQP 1.0.
+
+::
+
+    import jmsish
+
+    with jmsish.EmbeddedBroker() as broker, jmsish.connect(broker.url) as connection:
+        session = connection.create_session(transacted=True)
+        orders = session.create_queue("orders")
+        session.create_producer(orders).send("first")
+        session.commit()
+        print(session.create_consumer(orders).receive(timeout=5).body)
+        session.commit()
+
+`jmsish.aio` has the same names for asyncio.
+"""
+
+from jmsish._facade import VERSION as __version__
+from jmsish._facade import ConnectionMetaData
+from jmsish.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jmsish.embedded import EmbeddedBroker
+from jmsish.errors import *  # noqa: F403
+from jmsish.errors import __all__ as _errors
+from jmsish.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
+from jmsish.modes import AcknowledgeMode, DeliveryMode
+from jmsish.sync import Connection, ConnectionFactory, MessageConsumer, MessageProducer, QueueBrowser, Session, connect
+from jmsish.types import Byte, Char, Double, Float, Int, Long, Short
+
+__all__ = [
+    "AcknowledgeMode",
+    "Byte",
+    "BytesMessage",
+    "Char",
+    "Connection",
+    "ConnectionFactory",
+    "ConnectionMetaData",
+    "DeliveryMode",
+    "Destination",
+    "Double",
+    "EmbeddedBroker",
+    "Float",
+    "Int",
+    "Long",
+    "MapMessage",
+    "Message",
+    "MessageConsumer",
+    "MessageProducer",
+    "ObjectMessage",
+    "Queue",
+    "QueueBrowser",
+    "Session",
+    "Short",
+    "StreamMessage",
+    "TemporaryQueue",
+    "TemporaryTopic",
+    "TextMessage",
+    "Topic",
+    "__version__",
+    "connect",
+    *_errors,
+]
