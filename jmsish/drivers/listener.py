@@ -60,6 +60,10 @@ class Listener:
         scheme = "amqp" if self._ssl_context is None else "amqps"
         return f"{scheme}://{address_text(self.host, self.port)}"
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     def close(self) -> None:
         """Accept no more connections. Twice is silent."""
         if not self._closed:
@@ -120,6 +124,7 @@ class SocketReactor:
         self._listeners: set[Listener] = set()
         self._outlets: set[SocketOutlet] = set()
         self._thread: threading.Thread | None = None
+        self._ident = 0
         self._stop_at: float | None = None
 
     # For any thread.
@@ -138,9 +143,12 @@ class SocketReactor:
     def post(self, action: Callable[[], None]) -> None:
         self._posted.append(action)
         # The thread itself looks into the deque before it waits.
-        if not self._woken and threading.current_thread() is not self._thread:
+        if not self._woken and not self.is_current():
             self._woken = True
             self._wakeup.set()
+
+    def is_current(self) -> bool:
+        return threading.get_ident() == self._ident
 
     def drop(self, listener: Listener) -> None:
         """Listen there no more; when this returns the port is free."""
@@ -220,6 +228,7 @@ class SocketReactor:
         heapq.heappush(self._timers, (monotonic() + seconds, next(self._numbers), action))
 
     def _run(self) -> None:
+        self._ident = threading.get_ident()
         self._selector.register(self._wakeup, selectors.EVENT_READ, None)
         while self._stop_at is None or (self._outlets and monotonic() < self._stop_at):
             self._turn()

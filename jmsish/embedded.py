@@ -1,0 +1,334 @@
+"""A broker inside the program: no port, no process, started in less than a millisecond; and a port if wanted."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from jmsish.broker.broker import Broker
+from jmsish.broker.policy import QueueSettings
+from jmsish.broker.views import ConnectionView, TransactionView
+from jmsish.broker.views import QueueView as BrokerQueueView
+from jmsish.destination import Queue
+from jmsish.drivers import registry
+from jmsish.drivers.listener import Listener, SocketReactor
+from jmsish.drivers.serving import BrokerDriver
+from jmsish.engine.received import ReceivedMessage
+from jmsish.errors import IllegalStateError, UnsupportedFeatureError
+from jmsish.message import Message, message_from
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["ConnectionView", "EmbeddedBroker", "Listener", "QueueView", "TransactionView"]
+
+_T = TypeVar("_T")
+_numbers = count(1)
+
+Config = Mapping[str, Any] | str | os.PathLike[str]
+"""A mapping, or the path of a TOML file of the same shape."""
+
+
+class EmbeddedBroker:
+    """A broker in this process, reached by ``broker.url`` (``vm://NAME``) and by what it listens on.
+
+    ::
+
+        with jmsish.EmbeddedBroker() as broker:
+            with jmsish.connect(broker.url) as connection:
+                ...
+            assert broker.queue("orders").depth == 0
+
+    ``config`` says what queues, users and limits there are; ``clock`` is a callable that gives seconds since the epoch,
+    such as a :class:`~jmsish.testing.VirtualClock`: it drives what happens to messages and transactions. Everything
+    may be called by any thread.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        config: Config | None = None,
+        store: str | os.PathLike[str] | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        if store is not None:
+            raise UnsupportedFeatureError(
+                f"store={os.fspath(store)!r}: this version keeps messages in memory only; leave store out"
+            )
+        if clock is not None and not callable(clock):
+            raise TypeError(f"clock must be a callable that gives seconds since the epoch, not {clock!r}")
+        self._name = _free_name() if name is None else _check_name(name)
+        self._config = _read_config(config)
+        self._clock = time.time if clock is None else clock
+        self._listeners: list[Listener] = []
+        self._running = False
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._broker = Broker(self._name, self._config, clock=self._clock)
+        self._driver = BrokerDriver(self._broker, name=self._name, clock=self._clock)
+        self._reactor: SocketReactor | None = None
+
+    # Life.
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def url(self) -> str:
+        """``vm://NAME``: for connections from this process."""
+        return f"vm://{quote(self._name, safe='')}"
+
+    @property
+    def is_running(self) -> bool:
+        return self._running
+
+    def start(self) -> None:
+        """Become reachable, by name and by the listeners of the configuration. On a running broker nothing happens.
+
+        A broker that was stopped starts anew, as it was made: what it held is gone.
+        """
+        if self._running:
+            return
+        if self._driver.stopped:
+            self._prepare()
+        registry.register(self._driver)
+        self._running = True
+        try:
+            for wanted in self._broker.config.listeners:
+                self.listen(wanted.host, wanted.port)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Tell everybody, and end. Twice is silent; what the queues held can still be looked at."""
+        if not self._running:
+            return
+        self._running = False
+        registry.unregister(self._driver)
+        if self._reactor is not None:
+            self._reactor.close_listeners()
+        self._driver.stop()
+        if self._reactor is not None:
+            self._reactor.stop()
+        self._listeners.clear()
+
+    def __enter__(self) -> EmbeddedBroker:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def listen(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        role: str = "normal",
+    ) -> Listener:
+        """Serve AMQP 1.0 over TCP, or TLS with an ``ssl_context``; port 0 takes a free one, which ``.port`` names."""
+        if not self._running:
+            raise IllegalStateError(f"the broker {self._name!r} is not running: start it before it listens")
+        _check_listen(host, port, ssl_context, role)
+        if self._reactor is None:
+            self._reactor = SocketReactor(self._driver)
+        listener = self._reactor.listen(host, port, ssl_context)
+        self._listeners.append(listener)
+        return listener
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Those that are open, in the order of their making."""
+        return tuple(listener for listener in self._listeners if not listener.closed)
+
+    # Queues.
+
+    def queue(self, name: str) -> QueueView:
+        """A live view of a queue that exists; :class:`~jmsish.errors.InvalidDestinationError` for others."""
+        return QueueView(self._driver, self._call(lambda: self._broker.queue(name)))
+
+    def queues(self) -> list[QueueView]:
+        """Views of all queues, temporary ones included."""
+        return [QueueView(self._driver, view) for view in self._call(self._broker.queues)]
+
+    def declare_queue(self, name: str, **settings: Any) -> QueueView:
+        """Make a queue with these settings, or give them to the one that exists.
+
+        ``durable``, ``max_delivery_attempts`` (0: no limit), ``dead_letter``, ``expiry_address``, ``redelivery_delay``,
+        ``max_messages``, ``max_octets``, ``overflow`` (``"reject"``, ``"drop-head"``, ``"block"``).
+        """
+        return QueueView(self._driver, self._call(lambda: self._broker.declare_queue(name, **settings)))
+
+    def delete_queue(self, name: str) -> None:
+        """Delete a queue and what it holds; its consumers are detached."""
+        self._call(lambda: self._broker.delete_queue(name))
+
+    # What is live now.
+
+    def transactions(self) -> list[TransactionView]:
+        """The transactions that are open, as they are at this moment."""
+        return self._call(self._broker.transactions)
+
+    def connections(self) -> list[ConnectionView]:
+        """The connections that are open, as they are at this moment."""
+        return self._call(self._broker.connections)
+
+    def _call(self, function: Callable[[], _T]) -> _T:
+        return self._driver.call(function)
+
+    def __repr__(self) -> str:
+        return f"<EmbeddedBroker {self.url} {'running' if self._running else 'not running'}>"
+
+
+class QueueView:
+    """A queue, live: each attribute says what holds at the moment it is read."""
+
+    __slots__ = ("_driver", "_view")
+
+    def __init__(self, driver: BrokerDriver, view: BrokerQueueView) -> None:
+        self._driver = driver
+        self._view = view
+
+    def _read(self, attribute: str) -> Any:
+        return self._driver.call(lambda: getattr(self._view, attribute))
+
+    @property
+    def name(self) -> str:
+        return self._view.name
+
+    @property
+    def settings(self) -> QueueSettings:
+        """The settings it was declared with."""
+        settings: QueueSettings = self._read("settings")
+        return settings
+
+    @property
+    def is_temporary(self) -> bool:
+        return bool(self._read("is_temporary"))
+
+    @property
+    def is_deleted(self) -> bool:
+        return bool(self._read("is_deleted"))
+
+    @property
+    def depth(self) -> int:
+        """All messages the queue owns: available, acquired, delayed."""
+        return int(self._read("depth"))
+
+    @property
+    def available(self) -> int:
+        """Messages that a consumer could have now."""
+        return int(self._read("available"))
+
+    @property
+    def acquired(self) -> int:
+        """Messages that a consumer or a transaction holds."""
+        return int(self._read("acquired"))
+
+    @property
+    def octets(self) -> int:
+        """The size of all it owns."""
+        return int(self._read("octets"))
+
+    @property
+    def consumer_count(self) -> int:
+        return int(self._read("consumer_count"))
+
+    @property
+    def enqueued(self) -> int:
+        """How many messages ever came in."""
+        return int(self._read("enqueued"))
+
+    @property
+    def dequeued(self) -> int:
+        """How many were taken out for good: accepted, dead-lettered, purged."""
+        return int(self._read("dequeued"))
+
+    @property
+    def redelivered(self) -> int:
+        """How often a message came back counted."""
+        return int(self._read("redelivered"))
+
+    @property
+    def dead_lettered(self) -> int:
+        """How many went to the dead-letter queue."""
+        return int(self._read("dead_lettered"))
+
+    @property
+    def expired(self) -> int:
+        """How many ran out of time."""
+        return int(self._read("expired"))
+
+    @property
+    def dropped(self) -> int:
+        """How many gave way to newer ones."""
+        return int(self._read("dropped"))
+
+    def messages(self, acquired: bool = False) -> Iterator[Message]:
+        """What is available, in queue order, or all that the queue owns: as of now, as a consumer would get them."""
+        payloads = self._driver.call(lambda: list(self._view.payloads(acquired)))
+        queue = Queue(self.name)
+        return (message_from(ReceivedMessage(payload), queue) for payload in payloads)
+
+    def purge(self) -> int:
+        """Remove what is available; what somebody holds stays. Returns how many went."""
+        return self._driver.call(self._view.purge)
+
+    def __repr__(self) -> str:
+        return self._driver.call(lambda: repr(self._view))
+
+
+def _free_name() -> str:
+    """The next name of its own that no broker of this process has."""
+    taken = registry.running()
+    return next(name for number in _numbers if (name := f"broker-{number}") not in taken)
+
+
+def _check_name(name: str) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a broker is a str, not {type(name).__name__}")
+    if not name:
+        raise ValueError("the name of a broker is empty")
+    return name
+
+
+def _read_config(config: Config | None) -> Mapping[str, Any] | None:
+    if isinstance(config, (str, os.PathLike)):
+        try:
+            found: dict[str, Any] = tomllib.loads(Path(config).read_text(encoding="utf-8"))
+        except ValueError as error:  # not UTF-8, or not TOML
+            raise ValueError(f"{os.fspath(config)}: {error}") from error
+        return found
+    return config
+
+
+def _check_listen(host: object, port: object, ssl_context: object, role: object) -> None:
+    if not isinstance(host, str):
+        raise TypeError(f"host must be a str, not {type(host).__name__}")
+    if isinstance(port, bool) or not isinstance(port, int):
+        raise TypeError(f"port must be an int, not {type(port).__name__}")
+    if not 0 <= port <= 65535:
+        raise ValueError(f"port must be from 0 to 65535, not {port}")
+    if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
+        raise TypeError(f"ssl_context must be an ssl.SSLContext, not {type(ssl_context).__name__}")
+    if role in ("edge", "inter-router"):
+        raise UnsupportedFeatureError(f"role={role!r}: this version listens in the role 'normal' only")
+    if role != "normal":
+        raise ValueError(f"unknown role {role!r}: known is 'normal'")
