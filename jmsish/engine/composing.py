@@ -18,7 +18,7 @@ from jmsish.engine.encoding import (
     encode_timestamp,
     encode_uint,
 )
-from jmsish.engine.layout import Layout, header_octets, jms_annotations
+from jmsish.engine.layout import Layout, Terms, header_octets, jms_annotations
 from jmsish.engine.sections import APPLICATION_PROPERTIES, MESSAGE_ANNOTATIONS, PROPERTIES, Header, encode_header
 from jmsish.message import BytesMessage, Message
 from jmsish.message.fields import (
@@ -113,9 +113,8 @@ def plain_octets(
     if layout is None:
         if len(_LAYOUTS) >= _LAYOUTS_LIMIT:
             _LAYOUTS.clear()
-        layout = _LAYOUTS[key] = Layout(
-            type_code, destination, prefixes, delivery_mode, priority, ttl, id_size, bool(timestamp), user_id
-        )
+        terms = Terms(destination, prefixes, delivery_mode, priority, ttl, user_id)
+        layout = _LAYOUTS[key] = Layout(type_code, terms, id_size, bool(timestamp))
     return layout.fill(id_octets, timestamp, expiration)
 
 

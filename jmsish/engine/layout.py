@@ -53,54 +53,40 @@ _DESTINATION_KIND = encode_symbol(DESTINATION_KIND)
 _REPLY_TO_KIND = encode_symbol(REPLY_TO_KIND)
 
 
+def _escaped(octets: bytes) -> bytes:
+    return octets.replace(b"%", b"%%")
+
+
+class Terms(NamedTuple):
+    """On what terms a message is sent: all that a producer chooses, and its connection adds."""
+
+    destination: Destination
+    prefixes: tuple[str, str]
+    delivery_mode: int
+    priority: int
+    ttl: int
+    user_id: str | None
+
+
 class Layout:
     """The octets of header, annotations and properties of messages that differ in id and times only."""
 
     __slots__ = ("_format", "_identified", "_stamped", "_ttl")
 
-    def __init__(
-        self,
-        type_code: int,
-        destination: Destination,
-        prefixes: tuple[str, str],
-        delivery_mode: int,
-        priority: int,
-        ttl: int,
-        id_size: int,
-        stamped: bool,
-        user_id: str | None,
-    ) -> None:
-        """``id_size`` is the number of octets of the ids, negative for messages without; ``ttl`` milliseconds or 0."""
+    def __init__(self, type_code: int, terms: Terms, id_size: int, stamped: bool) -> None:
+        """``id_size`` is the number of octets of the ids, negative for messages that have none."""
         self._identified = id_size >= 0
         self._stamped = stamped
-        self._ttl = ttl
-        fixed = [
-            NULL if user_id is None else encode_binary(user_id.encode()),
-            encode_string(wire_name(destination, prefixes)),
-            NULL,
-            NULL,
-            NULL,
-            encode_symbol(OCTET_STREAM) if type_code == BYTES_MESSAGE else NULL,
-            NULL,
-        ]
-        parts = [
-            _Part.id_of(id_size) if self._identified else _Part.fixed(NULL),
-            *map(_Part.fixed, fixed),
-            _Part.time() if ttl else _Part.fixed(NULL),
-            _Part.time() if stamped else _Part.fixed(NULL),
-        ]
-        while parts[-1] == _Part.fixed(NULL):
-            parts.pop()
+        self._ttl = terms.ttl
+        parts = _property_parts(type_code, terms, id_size, stamped)
         size = sum(part.size for part in parts)
         list_head = encode_list([bytes(part.size) for part in parts])[:-size]
-        self._format = b"".join(
-            [
-                _escaped(header_octets(delivery_mode, priority, ttl)),
-                _escaped(jms_annotations_section(type_code, destination.kind_byte)),
-                _escaped(encode_described(PROPERTIES, list_head)),
-                *[part.format for part in parts],
-            ]
+        beginning = (
+            header_octets(terms.delivery_mode, terms.priority, terms.ttl)
+            + jms_annotations_section(type_code, terms.destination.kind_byte)
+            + encode_described(PROPERTIES, list_head)
         )
+        self._format = _escaped(beginning) + b"".join([part.format for part in parts])
 
     def fill(self, message_id: bytes, timestamp: int, expiration: int) -> bytes:
         """The octets for one message, to be followed by its body; what the layout has no place for is not looked at."""
@@ -133,5 +119,23 @@ class _Part(NamedTuple):
         return cls(_escaped(bytes((head[0] + 1,)) + head[1:]) + b"%b", len(head) + size)
 
 
-def _escaped(octets: bytes) -> bytes:
-    return octets.replace(b"%", b"%%")
+_NOTHING = _Part.fixed(NULL)
+
+
+def _property_parts(type_code: int, terms: Terms, id_size: int, stamped: bool) -> list[_Part]:
+    """The fields of the properties section, those at the end that are null left out."""
+    parts = [
+        _Part.id_of(id_size) if id_size >= 0 else _NOTHING,
+        _NOTHING if terms.user_id is None else _Part.fixed(encode_binary(terms.user_id.encode())),
+        _Part.fixed(encode_string(wire_name(terms.destination, terms.prefixes))),
+        _NOTHING,
+        _NOTHING,
+        _NOTHING,
+        _Part.fixed(encode_symbol(OCTET_STREAM)) if type_code == BYTES_MESSAGE else _NOTHING,
+        _NOTHING,
+        _Part.time() if terms.ttl else _NOTHING,
+        _Part.time() if stamped else _NOTHING,
+    ]
+    while parts[-1] == _NOTHING:
+        parts.pop()
+    return parts

@@ -7,7 +7,7 @@ from typing import Any
 from jmsish.destination import Destination
 from jmsish.engine.composing import encode_body, plain_octets
 from jmsish.engine.encoding import encode_string
-from jmsish.engine.layout import Layout
+from jmsish.engine.layout import Layout, Terms
 from jmsish.message import body_to_message
 
 _TEXT = 5
@@ -19,7 +19,7 @@ class MessageTemplate:
     Ids are ``id_prefix`` followed by a number of the caller's, in decimal; ``None`` for messages without id.
     """
 
-    __slots__ = ("_id_prefix", "_parameters", "_stamped", "_text_layout", "_text_sizes", "_ttl", "_user_id")
+    __slots__ = ("_id_prefix", "_stamped", "_terms", "_text_layout", "_text_sizes", "_ttl")
 
     def __init__(
         self,
@@ -33,8 +33,7 @@ class MessageTemplate:
         stamped: bool = True,
         jmsx_user_id: str | None = None,
     ) -> None:
-        self._parameters = (destination, prefixes, delivery_mode, priority, ttl)
-        self._user_id = jmsx_user_id
+        self._terms = Terms(destination, prefixes, delivery_mode, priority, ttl, jmsx_user_id)
         self._ttl = ttl
         self._stamped = stamped
         self._id_prefix = id_prefix
@@ -57,7 +56,7 @@ class MessageTemplate:
         return layout.fill(message_id, now, now + self._ttl) + b"\x00Sw" + encode_string(text)
 
     def _layout(self, type_code: int, id_size: int) -> Layout:
-        return Layout(type_code, *self._parameters, id_size, self._stamped, self._user_id)
+        return Layout(type_code, self._terms, id_size, self._stamped)
 
     def encode(self, body: Any, number: int, now: int) -> bytes:
         """The octets of the message that fits a body: text, octets, mapping, list or tuple, or ``None``."""
