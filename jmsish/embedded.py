@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
@@ -73,6 +74,7 @@ class EmbeddedBroker:
         self._clock = time.time if clock is None else clock
         self._listeners: list[Listener] = []
         self._running = False
+        self._life = threading.RLock()  # start, stop and listen, one at a time
         self._prepare()
 
     def _prepare(self) -> None:
@@ -100,31 +102,33 @@ class EmbeddedBroker:
 
         A broker that was stopped starts anew, as it was made: what it held is gone.
         """
-        if self._running:
-            return
-        if self._driver.stopped:
-            self._prepare()
-        registry.register(self._driver)
-        self._running = True
-        try:
-            for wanted in self._broker.config.listeners:
-                self.listen(wanted.host, wanted.port)
-        except BaseException:
-            self.stop()
-            raise
+        with self._life:
+            if self._running:
+                return
+            if self._driver.stopped:
+                self._prepare()
+            registry.register(self._driver)
+            self._running = True
+            try:
+                for wanted in self._broker.config.listeners:
+                    self.listen(wanted.host, wanted.port)
+            except BaseException:
+                self.stop()
+                raise
 
     def stop(self) -> None:
         """Tell everybody, and end. Twice is silent; what the queues held can still be looked at."""
-        if not self._running:
-            return
-        self._running = False
-        registry.unregister(self._driver)
-        if self._reactor is not None:
-            self._reactor.close_listeners()
-        self._driver.stop()
-        if self._reactor is not None:
-            self._reactor.stop()
-        self._listeners.clear()
+        with self._life:
+            if not self._running:
+                return
+            self._running = False
+            registry.unregister(self._driver)
+            if self._reactor is not None:
+                self._reactor.close_listeners()
+            self._driver.stop()
+            if self._reactor is not None:
+                self._reactor.stop()
+            self._listeners.clear()
 
     def __enter__(self) -> EmbeddedBroker:
         self.start()
@@ -144,14 +148,15 @@ class EmbeddedBroker:
         role: str = "normal",
     ) -> Listener:
         """Serve AMQP 1.0 over TCP, or TLS with an ``ssl_context``; port 0 takes a free one, which ``.port`` names."""
-        if not self._running:
-            raise IllegalStateError(f"the broker {self._name!r} is not running: start it before it listens")
         _check_listen(host, port, ssl_context, role)
-        if self._reactor is None:
-            self._reactor = SocketReactor(self._driver)
-        listener = self._reactor.listen(host, port, ssl_context)
-        self._listeners.append(listener)
-        return listener
+        with self._life:
+            if not self._running:
+                raise IllegalStateError(f"the broker {self._name!r} is not running: start it before it listens")
+            if self._reactor is None:
+                self._reactor = SocketReactor(self._driver)
+            listener = self._reactor.listen(host, port, ssl_context)
+            self._listeners.append(listener)
+            return listener
 
     @property
     def listeners(self) -> tuple[Listener, ...]:

@@ -14,7 +14,7 @@ import logging
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from time import monotonic
@@ -152,33 +152,47 @@ class BrokerDriver:
         for _ in range(_ROUNDS):
             if not inbox or not lock.acquire(False):
                 return
+            woken: dict[Outlet, None] = {}
             try:
-                woken = self._serve()
+                try:
+                    self._serve(woken)
+                finally:
+                    lock.release()
             finally:
-                lock.release()
-            for outlet in woken:
-                outlet.wake()
+                for outlet in woken:
+                    outlet.wake()
         if inbox:
             self._alarm.set(0.0)
 
     def call(self, function: Callable[[], _T]) -> _T:
         """Run ``function`` as the owner of the broker, and then what follows from it."""
-        woken: Iterable[Outlet] = ()
+        woken: dict[Outlet, None] = {}
         try:
             with self._lock:
                 try:
                     return function()
                 finally:
-                    woken = self._serve()
+                    self._serve(woken)
         finally:
             for outlet in woken:
                 outlet.wake()
             self.pump()
 
-    def _serve(self) -> dict[Outlet, None]:
-        """One round, under the lock: input, dispatch, time, dispatch, output."""
-        woken: dict[Outlet, None] = {}
-        touched = self._receive(woken)
+    def _serve(self, woken: dict[Outlet, None]) -> None:
+        """One round, under the lock: input, dispatch, time, dispatch, output. ``woken`` gets whom it was for."""
+        touched: list[Lane] = []
+        try:
+            self._work(touched, woken)
+        except BaseException:
+            # The program was interrupted (Ctrl-C) in the middle of the broker, which runs in its thread. What this
+            # round was doing is half done: the connections it was for end, so that nobody waits for the other half.
+            for lane in touched:
+                self._break(lane, woken)
+            self._alarm.set(0.0)  # and somebody looks after what is still in the inbox
+            raise
+
+    def _work(self, touched: list[Lane], woken: dict[Outlet, None]) -> None:
+        self._receive(touched, woken)
         self._collect(self._step(touched, woken), woken)
         self._keep_time(touched, woken)
         # What time, or output taken away, has made possible. Ends because output that nobody reads holds its lane.
@@ -190,11 +204,9 @@ class BrokerDriver:
         if self._stopped:
             for lane in list(self._lanes.values()):
                 self._finish(lane, woken)
-        return woken
 
-    def _receive(self, woken: dict[Outlet, None]) -> list[Lane]:
+    def _receive(self, touched: list[Lane], woken: dict[Outlet, None]) -> None:
         inbox = self._inbox
-        touched: list[Lane] = []
         for _ in range(len(inbox)):
             lane, data = inbox.popleft()
             if lane.gone:
@@ -211,7 +223,6 @@ class BrokerDriver:
                     lane.connection.receive_eof()
             except Exception:
                 self._break(lane, woken)
-        return touched
 
     def _step(self, touched: list[Lane], woken: dict[Outlet, None]) -> Sequence[ServerConnection]:
         try:
@@ -220,8 +231,7 @@ class BrokerDriver:
             # A fault of the broker itself. Those whose bytes led to it are told so by the end of their connection,
             # which is sooner and clearer than an answer that never comes; the others are served on.
             for lane in touched:
-                if not lane.gone:
-                    self._break(lane, woken)
+                self._break(lane, woken)
             return ()
 
     def _collect(self, connections: Sequence[ServerConnection], woken: dict[Outlet, None]) -> bool:
@@ -270,22 +280,22 @@ class BrokerDriver:
             data = lane.connection.take_output()
             if data:
                 lane.outlet.deliver(data)
-        finally:
-            lane.outlet.end()
-            woken[lane.outlet] = None
+        except Exception:
+            _log.exception("a fault inside the broker %r met the last words of %s", self.name, lane.connection)
+        lane.outlet.end()
+        woken[lane.outlet] = None
 
     def _break(self, lane: Lane, woken: dict[Outlet, None]) -> None:
         """A fault of ours met this connection: it ends, so that the broker takes back what it had."""
+        if lane.gone:
+            return
         _log.exception("a fault inside the broker %r ends the connection %s", self.name, lane.connection)
         try:
             if not lane.over:
                 lane.connection.receive_eof()
         except Exception:
             _log.exception("and its end met another one")
-        try:
-            self._finish(lane, woken)
-        except Exception:
-            _log.exception("and its last words met another one")
+        self._finish(lane, woken)
 
     # Time.
 

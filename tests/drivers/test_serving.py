@@ -323,6 +323,23 @@ def test_a_fault_in_the_step_ends_those_who_led_to_it(caplog: pytest.LogCaptureF
     driver.stop()
 
 
+def test_an_interrupt_in_the_middle_of_the_broker_leaves_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    """Ctrl-C comes where the thread happens to be, and over memory that may be the broker."""
+    driver, broker = make()
+    mine, other = connect(driver), connect(driver, "other")
+    lane = driver._lanes[broker.connections[1]]
+    driver.bring(lane, b"echo before\n")
+    with caplog.at_level(logging.CRITICAL, "jmsish.broker"), pytest.raises(KeyboardInterrupt):
+        mine.send(b"interrupt\n")
+    assert mine.recv(PATIENCE) == b"" and broker.connections[0].eof
+    assert not driver._lock.locked()
+    third = connect(driver, "third")
+    third.send(b"echo well\n")
+    assert third.recv(PATIENCE) == b"well\n"
+    assert other.recv(PATIENCE) in (b"before\n", b"")
+    driver.stop()
+
+
 def test_a_reader_that_fails_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
     driver, _ = make()
     end = connect(driver)

@@ -65,6 +65,8 @@ class ToyConnection:
             self.close()
         elif verb == b"fault":
             raise RuntimeError("a fault inside the toy")
+        elif verb == b"interrupt":
+            raise KeyboardInterrupt
         elif verb == b"stepfault":
             self.broker.faults += 1
         else:
