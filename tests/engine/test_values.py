@@ -282,12 +282,13 @@ SCALARS = (
     | st.integers(-(2**63), 2**63 - 1).map(Timestamp)
     | st.floats(width=32, allow_nan=False).map(Float)
     | st.characters(exclude_categories=["Cs"]).map(Char)
-    | st.text(st.characters(max_codepoint=127), max_size=300).map(Symbol)
     | st.binary(min_size=8, max_size=8).map(Decimal64)
 )
 
 # Keys that Python takes for one (1, True, 1.0) are two in AMQP; no dict can hold both.
 KEYS = st.text(max_size=20).filter(lambda text: text.isascii()) | st.integers(-(2**31), 2**31 - 1)
+
+SYMBOLS = st.text(st.characters(max_codepoint=127), max_size=300).map(Symbol)
 
 ARRAYS = (
     st.lists(st.integers(-(2**31), 2**31 - 1), max_size=300).map(lambda items: Array(items, 0x71))
@@ -303,7 +304,7 @@ ARRAYS = (
 )
 
 VALUES = st.recursive(
-    SCALARS | ARRAYS,
+    SCALARS | SYMBOLS | ARRAYS,
     lambda inner: (
         st.lists(inner, max_size=6)
         | st.dictionaries(KEYS, inner, max_size=6)

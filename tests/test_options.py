@@ -1,0 +1,255 @@
+"""Options and URLs: what is understood, what is refused, and what the refusal says."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from jmsish.options import (
+    QPID_NAMES,
+    WITHOUT_EFFECT,
+    ConnectionOptions,
+    FailoverOptions,
+    make_options,
+    parse_url,
+)
+
+DEFAULTS = {
+    "prefetch": 1000,
+    "cancel_on_commit": "auto",
+    "local_priority": False,
+    "connect_timeout": 15,
+    "request_timeout": 60,
+    "send_timeout": None,
+    "resend_in_flight": False,
+    "idle_timeout": 60,
+    "close_timeout": 60,
+    "max_redeliveries": None,
+    "redelivery_outcome": "modified_failed_undeliverable",
+}
+
+
+def test_defaults() -> None:
+    options = ConnectionOptions()
+    assert {name: getattr(options, name) for name in DEFAULTS} == DEFAULTS
+
+
+def test_options_are_frozen_and_keywords_only() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ConnectionOptions().prefetch = 5  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        ConnectionOptions(5)  # type: ignore[call-arg]
+
+
+GIVEN = [
+    ("prefetch", 5, "jms.prefetch=5", 5),
+    ("prefetch", 5, "jms.prefetchPolicy.all=5", 5),
+    ("queue_prefetch", 5, "jms.prefetchPolicy.queuePrefetch=5", 5),
+    ("topic_prefetch", 5, "jms.prefetchPolicy.topicPrefetch=5", 5),
+    ("durable_topic_prefetch", 5, "jms.prefetchPolicy.durableTopicPrefetch=5", 5),
+    ("browser_prefetch", 5, "jms.prefetchPolicy.queueBrowserPrefetch=5", 5),
+    ("cancel_on_commit", "never", "jms.cancel_on_commit=never", "never"),
+    ("local_priority", True, "jms.local_priority=true", True),
+    ("local_priority", True, "jms.localMessagePriority=TRUE", True),
+    ("connect_timeout", timedelta(seconds=2), "jms.connect_timeout=2", 2),
+    ("connect_timeout", 1.5, "jms.connectTimeout=1500", 1.5),
+    ("connect_timeout", 1.5, "transport.connectTimeout=1500", 1.5),
+    ("request_timeout", 1.5, "jms.request_timeout=1.5", 1.5),
+    ("request_timeout", None, "jms.requestTimeout=-1", None),
+    ("send_timeout", 2, "jms.sendTimeout=2000", 2),
+    ("send_timeout", None, "jms.send_timeout=none", None),
+    ("close_timeout", 3, "jms.closeTimeout=3000", 3),
+    ("idle_timeout", 30, "amqp.idleTimeout=30000", 30),
+    ("idle_timeout", 0, "jms.idle_timeout=0", 0),
+    ("resend_in_flight", True, "jms.resend_in_flight=true", True),
+    ("max_redeliveries", 3, "jms.redeliveryPolicy.maxRedeliveries=3", 3),
+    ("max_redeliveries", None, "jms.redeliveryPolicy.maxRedeliveries=-1", None),
+    ("redelivery_outcome", "rejected", "jms.redeliveryPolicy.outcome=REJECTED", "rejected"),
+    ("redelivery_outcome", "modified_failed", "jms.redeliveryPolicy.outcome=4", "modified_failed"),
+    ("vhost", "a b", "amqp.vhost=a%20b", "a b"),
+    ("vhost", "", "amqp.vhost=", ""),
+    ("max_frame_size", 4096, "amqp.maxFrameSize=4096", 4096),
+    ("sasl_mechanisms", ("PLAIN", "EXTERNAL"), "amqp.saslMechanisms=PLAIN,external", ("PLAIN", "EXTERNAL")),
+    ("queue_prefix", "q.", "jms.queuePrefix=q.", "q."),
+    ("topic_prefix", "t.", "jms.topicPrefix=t.", "t."),
+    ("populate_user_id", True, "jms.populateJMSXUserID=true", True),
+]
+
+
+@pytest.mark.parametrize(("option", "keyword", "parameter", "value"), GIVEN)
+def test_keyword_and_url_mean_the_same(option: str, keyword: Any, parameter: str, value: Any) -> None:
+    assert getattr(make_options({option: keyword}), option) == value
+    assert getattr(parse_url(f"amqp://h?{parameter}").options, option) == value
+
+
+@pytest.mark.parametrize("name", [*QPID_NAMES, *WITHOUT_EFFECT])
+def test_every_name_of_qpid_jms_is_documented_by_the_table(name: str) -> None:
+    known = {field.name for kind in (ConnectionOptions, FailoverOptions) for field in dataclasses.fields(kind)}
+    assert name in WITHOUT_EFFECT or QPID_NAMES[name][0] in known | {"username", "password", "client_id"}
+
+
+def test_names_that_tune_other_machinery_have_no_effect() -> None:
+    assert parse_url("amqp://h?transport.tcpNoDelay=true&amqp.traceFrames=x") == parse_url("amqp://h")
+
+
+def test_a_keyword_wins_over_the_url() -> None:
+    target = parse_url(
+        "amqp://u:p@h?jms.prefetch=1&jms.clientID=a", prefetch=2, username="v", password="q", client_id="b"
+    )
+    assert (target.options.prefetch, target.username, target.password, target.client_id) == (2, "v", "q", "b")
+
+
+WRONG = [
+    ({"prefetch": -1}, ValueError, "prefetch=-1 is out of range"),
+    ({"prefetch": 65536}, ValueError, "out of range"),
+    ({"prefetch": "5"}, TypeError, "prefetch is a whole number"),
+    ({"prefetch": True}, TypeError, "prefetch is a whole number"),
+    ({"prefetch": None}, TypeError, "prefetch is a whole number"),
+    ({"prefech": 1}, ValueError, "did you mean 'prefetch'"),
+    ({"zzz": 1}, ValueError, "there are: .*cancel_on_commit"),
+    ({"cancel_on_commit": "allways"}, ValueError, "did you mean 'always'"),
+    ({"cancel_on_commit": 1}, TypeError, "one of auto, always, never"),
+    ({"local_priority": 1}, TypeError, "True or False"),
+    ({"connect_timeout": -1}, ValueError, "out of range"),
+    ({"connect_timeout": float("inf")}, ValueError, "out of range"),
+    ({"connect_timeout": float("nan")}, ValueError, "out of range"),
+    ({"connect_timeout": "1"}, TypeError, "number of seconds"),
+    ({"connect_timeout": True}, TypeError, "number of seconds"),
+    ({"idle_timeout": None}, TypeError, "number of seconds"),
+    ({"max_redeliveries": -1}, ValueError, "out of range"),
+    ({"redelivery_outcome": "modified"}, ValueError, "did you mean 'modified_failed'"),
+    ({"max_frame_size": 511}, ValueError, "out of range"),
+    ({"token": "secret"}, TypeError, "callable"),
+    ({"vhost": 1}, TypeError, "vhost is a str"),
+    ({"sasl_mechanisms": ()}, ValueError, "one or more names"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "text"), WRONG)
+def test_a_wrong_value_is_refused_by_name(options: dict[str, Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        make_options(options)
+    with pytest.raises(error, match=text):
+        parse_url("vm://x", **options)
+
+
+WRONG_PARAMETERS = [
+    ("jms.prefetc=1", "did you mean 'jms.prefetch'"),
+    ("prefetch=1", "did you mean 'jms.prefetch'"),
+    ("jms.prefetchPolicy.quePrefetch=1", "did you mean 'jms.prefetchPolicy.queuePrefetch'"),
+    ("jms.prefetch=x", "jms.prefetch=x: not a whole number"),
+    ("jms.prefetch", "has no value"),
+    ("jms.local_priority=yes", "neither true nor false"),
+    ("jms.sendTimeout=soon", "not a number"),
+    ("jms.token=x", "only as a keyword"),
+    ("jms.clock=x", "only as a keyword"),
+    ("jms.forceSyncSend=true", "of Qpid JMS has no counterpart"),
+    ("transport.verifyHost=false", "TLS is set up by ssl_context"),
+    ("failover.maxReconnectAttempts=3", "is no failover URL"),
+]
+
+
+@pytest.mark.parametrize(("parameter", "text"), WRONG_PARAMETERS)
+def test_a_wrong_parameter_is_refused_by_name(parameter: str, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        parse_url(f"amqp://h?{parameter}")
+
+
+PLACES = [
+    ("vm://Some-Name", ("vm", None, None, "Some-Name"), "vm://Some-Name"),
+    ("amqp://h", ("amqp", "h", 5672, None), "amqp://h:5672"),
+    ("amqps://h", ("amqps", "h", 5671, None), "amqps://h:5671"),
+    ("amqp://h:1", ("amqp", "h", 1, None), "amqp://h:1"),
+    ("amqp://h:1/", ("amqp", "h", 1, None), "amqp://h:1"),
+    ("amqp://127.0.0.1:65535", ("amqp", "127.0.0.1", 65535, None), "amqp://127.0.0.1:65535"),
+    ("amqp://[::1]", ("amqp", "::1", 5672, None), "amqp://[::1]:5672"),
+    ("amqps://[fe80::1%eth0]:7?jms.prefetch=1", ("amqps", "fe80::1%eth0", 7, None), "amqps://[fe80::1%eth0]:7"),
+]
+
+
+@pytest.mark.parametrize(("url", "parts", "shown"), PLACES)
+def test_where_a_url_leads(url: str, parts: tuple[Any, ...], shown: str) -> None:
+    target = parse_url(url)
+    assert (target.scheme, target.host, target.port, target.name) == parts
+    assert target.url == shown and target.alternatives == (target,)
+
+
+def test_credentials_are_decoded_and_not_shown() -> None:
+    target = parse_url("amqp://us%40er:p%3Aw:d@h")
+    assert (target.username, target.password) == ("us@er", "p:w:d")
+    assert "p:w" not in repr(target) and target.url == "amqp://h:5672"
+    assert parse_url("amqp://user@h").password is None
+    by_query = parse_url("amqp://h?jms.username=a&jms.password=b+c")
+    assert (by_query.username, by_query.password) == ("a", "b+c")
+
+
+WRONG_URLS = [
+    ("ampq://h", "unknown scheme 'ampq': did you mean 'amqp'.*known: vm, amqp, amqps, failover"),
+    ("ampqs://h", "did you mean 'amqps'"),
+    ("http://h", r"unknown scheme 'http' \(in .*known: vm, amqp, amqps, failover"),
+    ("localhost:5672", "is no URL such as amqp://host:port"),
+    ("", "is no URL"),
+    ("amqp://", "names no host"),
+    ("amqp://:5672", "names no host"),
+    ("amqp://h:0", "'0' is no port"),
+    ("amqp://h:65536", "is no port"),
+    ("amqp://h:x", "'x' is no port"),
+    ("amqp://h:", "'' is no port"),
+    ("amqp://::1", "stands in brackets"),
+    ("amqp://h/vhost", r"a virtual host is chosen by \?amqp.vhost=NAME"),
+    ("vm://", "does not name an embedded broker"),
+    ("failover:", "is not of the form"),
+    ("failover:amqp://a", "is not of the form"),
+    ("failover:()", "is no URL"),
+    ("failover:(failover:(amqp://a))", "is no URL|failover"),
+]
+
+
+@pytest.mark.parametrize(("url", "text"), WRONG_URLS)
+def test_a_wrong_url_is_refused(url: str, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        parse_url(url)
+
+
+def test_a_url_is_a_text() -> None:
+    with pytest.raises(TypeError, match="a URL is a str"):
+        parse_url(b"amqp://h")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "url", ["amqp://u:secret@h:x?jms.password=secret", "ampq://u:secret@h", "failover:(amqp://u:secret@h:x)"]
+)
+def test_no_error_shows_a_password(url: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  # any refusal will do: it is the text that counts
+        parse_url(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_failover_keeps_the_brokers_in_order() -> None:
+    target = parse_url(
+        "failover:(amqp://u:p@a:1?amqp.saslMechanisms=PLAIN,ANONYMOUS&jms.prefetch=7, amqps://b)"
+        "?jms.prefetch=5&jms.clientID=c&failover.maxReconnectAttempts=3&failover.reconnectDelay=20"
+        "&failover.nested.amqp.idleTimeout=9000",
+        send_timeout=4,
+    )
+    first, second = target.alternatives
+    assert (target.scheme, target.url) == ("failover", "failover:(amqp://a:1,amqps://b:5671)")
+    assert (first.username, first.options.sasl_mechanisms, first.options.prefetch) == ("u", ("PLAIN", "ANONYMOUS"), 7)
+    assert (second.username, second.options.prefetch, second.options.idle_timeout) == (None, 5, 9)
+    assert {t.client_id for t in (target, first, second)} == {"c"} and second.options.send_timeout == 4
+    assert target.failover == FailoverOptions(max_reconnect_attempts=3, reconnect_delay=0.02)
+
+
+def test_prefetch_by_sort_of_consumer() -> None:
+    options = ConnectionOptions(prefetch=1, topic_prefetch=2, durable_topic_prefetch=3, browser_prefetch=4)
+    assert (
+        options.prefetch_for(),
+        options.prefetch_for(topic=True),
+        options.prefetch_for(topic=True, durable=True),
+        options.prefetch_for(browser=True),
+    ) == (1, 2, 3, 4)
+    assert ConnectionOptions(queue_prefetch=9).prefetch_for() == 9
+    assert ConnectionOptions(prefetch=6).prefetch_for(browser=True) == 6
