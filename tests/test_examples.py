@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -17,7 +18,10 @@ SCRIPTS = sorted(path.name for path in EXAMPLES.glob("0*.py"))
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    # The tree under test is found also where the product is not installed.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = (sys.executable, *command)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, env=environment)
 
 
 def plugin_arguments() -> list[str]:

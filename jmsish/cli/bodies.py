@@ -12,14 +12,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jmsish
 from jmsish.cli.parsing import UsageError
 
 HEADERS = ("type", "correlation-id", "reply-to", "priority", "time-to-live", "delivery-delay", "delivery-mode")
-_TYPES = {
+_TYPES: dict[str, Callable[[str], Any]] = {
     "string": str,
     "boolean": lambda text: {"true": True, "false": False}[text.lower()],
     "byte": lambda text: jmsish.Byte(int(text)),

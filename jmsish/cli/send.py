@@ -84,10 +84,11 @@ def run(arguments: argparse.Namespace) -> int:
     target = destination(arguments.destination)
     if arguments.timeout is not None:
         arguments.option.append(f"send_timeout={arguments.timeout}")
-    with connect(arguments) as connection:
+    # The input is opened first: a file that is not there needs no broker to be missed.
+    with source_of(arguments) as parcels, connect(arguments) as connection:
         transacted = arguments.transacted or arguments.batch is not None
         sender = Sender(connection.create_session(transacted=transacted), target, arguments.batch)
-        for parcel in parcels(arguments):
+        for parcel in parcels:
             sender.send(parcel, properties, headers)
         sender.finish()
     return 0
@@ -105,20 +106,22 @@ def check(arguments: argparse.Namespace) -> None:
         raise UsageError("--file sends the file as it is; --json and --envelope read lines (give FILE without --file)")
 
 
-def parcels(arguments: argparse.Namespace) -> Iterator[Parcel]:
+@contextmanager
+def source_of(arguments: argparse.Namespace) -> Iterator[Iterable[Parcel]]:
+    """What is to be sent, parcel by parcel, as it is read."""
     if arguments.file is not None:
         data = Path(arguments.file).read_bytes()
-        body: Any = text_of(data, arguments.file) if arguments.text else data
-        yield from (Parcel(body) for _ in range(arguments.count))
-        return
-    if arguments.message is not None:
-        yield from parse_lines([arguments.message] * arguments.count, arguments, "--message")
-        return
-    with opened(arguments.lines) as (stream, name):
-        lines: Iterable[str] = stream
-        if arguments.count > 1:
-            lines = list(stream) * arguments.count
-        yield from parse_lines(lines, arguments, name)
+        yield [Parcel(text_of(data, arguments.file) if arguments.text else data)] * arguments.count
+    elif arguments.message is not None:
+        yield parse_lines([arguments.message] * arguments.count, arguments, "--message")
+    else:
+        with opened(arguments.lines) as (stream, name):
+            yield parse_lines(repeated(stream, arguments.count), arguments, name)
+
+
+def repeated(stream: Iterable[str], count: int) -> Iterable[str]:
+    """Once is as the lines come; more often needs them all first."""
+    return stream if count == 1 else list(stream) * count
 
 
 @contextmanager

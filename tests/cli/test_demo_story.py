@@ -16,7 +16,7 @@ QUEUES = Queues.named("toy")
 
 
 def run_demo(
-    total: int, *, every: int = 7, attempts: int = 3, broker_limit: bool = True, **faults: object
+    total: int, *, every: int = 7, attempts: int = 3, broker_limit: bool = True, **faults: tuple[int, ...]
 ) -> Conservation:
     orders = [Order(number, f"line {number}") for number in range(1, total + 1)]
     plan = Plan(total, every, attempts)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 
-from jmsish.cli.demo.trace import LOGGER, TraceCollector, TraceEvent, columns, draw, event_of
+from jmsish.cli.demo.trace import LOGGER, TraceCollector, TraceEvent, columns, completed, draw, event_of
 
 
 def lives(*steps: tuple[str, str] | tuple[str, str, int]) -> list[TraceEvent]:
     return [
-        TraceEvent(time=index / 1000, event=step[0], message_id=step[1], count=step[2] if len(step) > 2 else 0)  # type: ignore[misc]
+        TraceEvent(time=index / 1000, event=step[0], message_id=step[1], count=step[2] if len(step) > 2 else 0)
         for index, step in enumerate(steps)
     ]
 
@@ -30,18 +31,45 @@ def test_events_of_one_stroke_share_a_column() -> None:
 
 
 def test_two_lives_with_a_rollback() -> None:
-    picture = draw(STORY, {"m1": "order 1", "m2": "order 2"}).splitlines()
+    picture = draw(STORY, {"m1": "order 1", "m2": "order 2"}, width=20).splitlines()
     assert picture[0].split() == ["0.0", "ms"]
-    assert picture[1] == "order 1 │ sp1eX·p2eC"
-    assert picture[2] == "order 2 │ sp───rp───"
+    assert picture[1] == "order 1 │ s·p─1━e━X···p─2━e━C"
+    assert picture[2] == "order 2 │ s·p───────r·p───────"
     assert "X rolled back, counted" in picture[-2]
     assert "─── in a consumer's buffer" in picture[-1]
 
 
 def test_plain_terminals_get_plain_signs() -> None:
-    picture = draw(STORY, plain=True)
+    picture = draw(STORY, plain=True, width=20)
     assert picture.isascii()
-    assert "m2 | sp---rp---" in picture
+    assert "m2 | s.p-------r.p-------" in picture
+
+
+def test_a_short_story_is_drawn_at_a_wider_step() -> None:
+    assert "m1 │ s··p──1━━e━━X·····p──2━━e━━C" in draw(STORY)
+
+
+def test_colours_change_nothing_else() -> None:
+    picture = draw(STORY, colour=True)
+    assert "\x1b[31;1mX\x1b[0m" in picture
+    assert re.sub(r"\x1b\[[0-9;]*m", "", picture) == draw(STORY)
+
+
+def test_the_last_attempt_ends_as_a_dead_letter() -> None:
+    told = completed(STORY, 1)
+    assert [event.event for event in told if event.message_id == "m1"][4:6] == ["rolled_back", "dead_lettered"]
+    assert completed(STORY, 2) == completed(STORY) == STORY
+
+
+def test_a_cut_loses_all_that_was_held_and_is_an_attempt_for_what_was_in_hand() -> None:
+    events = lives(
+        ("prefetched", "m1"), ("prefetched", "m2"), ("prefetched", "m3"), ("released", "m3"), ("enlisted", "m1"),
+        ("prefetched", "m1"), ("prefetched", "m3"),
+    )  # fmt: skip
+    told = [(event.event, event.message_id) for event in completed(events, 1)]
+    assert told[5:] == [
+        ("lost", "m1"), ("dead_lettered", "m1"), ("lost", "m2"), ("prefetched", "m1"), ("prefetched", "m3"),
+    ]  # fmt: skip
 
 
 def test_a_long_story_is_drawn_in_blocks() -> None:
@@ -52,7 +80,7 @@ def test_a_long_story_is_drawn_in_blocks() -> None:
 
 
 def test_an_event_nobody_knows_is_still_shown() -> None:
-    assert "? dead_lettered" in draw(lives(("sent", "m1"), ("dead_lettered", "m1")))
+    assert "? archived" in draw(lives(("sent", "m1"), ("archived", "m1")))
 
 
 def test_nothing_traced_is_said() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import shutil
 import sys
 import time
@@ -24,7 +25,7 @@ from jmsish.cli.demo.plan import Plan
 from jmsish.cli.demo.progress import showing
 from jmsish.cli.demo.run import Run
 from jmsish.cli.demo.story import Queues, StoryError
-from jmsish.cli.demo.trace import LOGGER, TraceCollector, draw
+from jmsish.cli.demo.trace import LOGGER, TraceCollector, completed, draw
 from jmsish.cli.parsing import (
     CommandError,
     UsageError,
@@ -123,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         elapsed = time.monotonic() - started
     proof = work.proof()
     if collector is not None:
-        say(arguments, draw(collector.events, work.labels, width=columns(arguments), plain=not is_unicode()))
+        say(arguments, picture(arguments, work, collector))
     conclude(arguments, proof, elapsed)
     return 0 if proof.holds else 1
 
@@ -151,7 +152,7 @@ def perform(work: Run, *, aio: bool) -> None:
 
 def load(arguments: argparse.Namespace) -> OrderFile:
     if arguments.file is None:
-        data, name = resources.files(__package__).joinpath("data", DEFAULT_FILE).read_bytes(), DEFAULT_FILE
+        data, name = resources.files(__package__).joinpath("data").joinpath(DEFAULT_FILE).read_bytes(), DEFAULT_FILE
     elif arguments.file == "-":
         data, name = sys.stdin.buffer.read(), ""
     else:
@@ -203,6 +204,12 @@ def tracing(work: Run, lanes: int) -> Iterator[TraceCollector]:
         logger.propagate = propagate
 
 
+def picture(arguments: argparse.Namespace, work: Run, collector: TraceCollector) -> str:
+    events = completed(collector.events, work.plan.max_attempts if work.ledger.broker_limit else 0)
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return draw(events, work.labels, width=columns(arguments), plain=not is_unicode(), colour=colour)
+
+
 def opening(arguments: argparse.Namespace, file: OrderFile, work: Run) -> str:
     what = {"csv": "CSV with a header" if file.header else "CSV", "jsonl": "JSON lines", "text": "text"}[file.format]
     name = arguments.file or f"{DEFAULT_FILE} (comes with the product)"
@@ -236,7 +243,7 @@ def table(rows: list[tuple[str, str, str]]) -> str:
         return plain_table(rows)
     drawn = tables.Table(box=box.ROUNDED, show_header=False)
     for justify in ("left", "right", "left"):
-        drawn.add_column(justify=justify)  # type: ignore[arg-type]
+        drawn.add_column(justify=justify)
     for name, figure, verdict in rows:
         drawn.add_row(name, figure, f"[{'red' if verdict == 'WRONG' else 'green'}]{verdict}[/]" if verdict else "")
     screen = console.Console()

@@ -9,8 +9,9 @@ signs says where the message was meanwhile.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 LOGGER = "jmsish.trace"
 
@@ -60,9 +61,16 @@ SIGNS: dict[str, Sign] = {
     "rolled_back": _sign("X", QUEUE, "rolled back, counted"),
     "released": _sign("r", QUEUE, "released, not counted"),
     "modified": _sign("m", QUEUE, "given back, counted"),
-    "lost": _sign("!", QUEUE, "lost with its connection"),
+    "lost": _sign("!", QUEUE, "its connection was cut"),
+    "dead_lettered": _sign("D", GONE, "dead-lettered"),
 }
 _OTHER = _sign("?", QUEUE, "other")
+COLOURS = {"X": "31;1", "D": "31;1", "!": "35;1", "C": "32;1", "A": "32;1", "r": "33", "m": "33", "s": "36", "p": "34"}
+COLOURS |= dict.fromkeys("123456789+", "1")
+HELD = ("prefetched", "handed_over", "enlisted")
+LONGEST_NAME = 28
+WIDEST_STEP = 3
+RULER_STEP = 20
 
 
 class TraceCollector(logging.Handler):
@@ -85,6 +93,38 @@ class TraceCollector(logging.Handler):
             self._kept.add(event.message_id)
         if event.message_id in self._kept and event.queue in ("", self.queue):
             self.events.append(event)
+
+
+def completed(events: Sequence[TraceEvent], limit: int = 0) -> list[TraceEvent]:
+    """The events with those that the client cannot tell.
+
+    When a connection is cut, the client is told nothing of the deliveries it had; so a message that is prefetched again
+    while it was still held was lost before, and so was everything else held at that time. And where the broker
+    dead-letters (`limit`), the attempt that reaches the limit is the last.
+    """
+    held: dict[str, TraceEvent] = {}
+    attempts: Counter[str] = Counter()
+    told: list[TraceEvent] = []
+    for event in events:
+        if event.event == "prefetched" and event.message_id in held:
+            for last in held.values():
+                lost = replace(last, time=event.time, event="lost")
+                told += with_end(lost, attempts, limit, is_attempt=last.event != "prefetched")
+            held.clear()
+        if event.event in HELD:
+            held[event.message_id] = event
+        else:
+            held.pop(event.message_id, None)
+        told += with_end(event, attempts, limit, is_attempt=event.event == "rolled_back")
+    return told
+
+
+def with_end(event: TraceEvent, attempts: Counter[str], limit: int, *, is_attempt: bool) -> list[TraceEvent]:
+    """The event, and the dead-lettering that it brings about if it is one failed attempt too many."""
+    attempts[event.message_id] += is_attempt
+    if is_attempt and attempts[event.message_id] == limit:
+        return [event, replace(event, event="dead_lettered")]
+    return [event]
 
 
 def event_of(record: logging.LogRecord) -> TraceEvent | None:
@@ -127,51 +167,53 @@ def columns(events: Sequence[TraceEvent]) -> list[int]:
 
 
 def draw(
-    events: Iterable[TraceEvent], labels: Mapping[str, str] | None = None, *, width: int = 100, plain: bool = False
+    events: Iterable[TraceEvent],
+    labels: Mapping[str, str] | None = None,
+    *,
+    width: int = 100,
+    plain: bool = False,
+    colour: bool = False,
 ) -> str:
     """Draw the lanes of all messages in `events`, in blocks of the given width, with a legend below."""
     ordered = list(events)
     if not ordered:
         return "no events were traced"
     lanes = list(dict.fromkeys(event.message_id for event in ordered))
-    names = {lane: (labels or {}).get(lane, lane) for lane in lanes}
-    margin = min(max(map(len, names.values())), 28)
-    grid = _Grid(ordered, plain)
+    names = {lane: (labels or {}).get(lane, lane)[-LONGEST_NAME:] for lane in lanes}
+    margin = max(map(len, names.values()))
     room = max(width - margin - 3, 20)
+    grid = _Grid(ordered, room, plain)
+    bar = "|" if plain else "│"
     blocks = []
     for start in range(0, grid.width, room):
-        block = [grid.ruler(start, room, margin)]
-        for lane in lanes:
-            row = grid.row(lane)[start : start + room].rstrip()
-            if row:
-                block.append(
-                    f"{names[lane][-margin:]:>{margin}} │ {row}"
-                    if not plain
-                    else f"{names[lane][-margin:]:>{margin}} | {row}"
-                )
-        if len(block) > 1:
-            blocks.append("\n".join(block))
+        rows = {lane: grid.row(lane)[start : start + room].rstrip() for lane in lanes}
+        block = [
+            f"{names[lane]:>{margin}} {bar} {coloured(row) if colour else row}" for lane, row in rows.items() if row
+        ]
+        if block:
+            blocks.append("\n".join([grid.ruler(start, room, margin), *block]))
     return "\n\n".join([*blocks, legend(ordered, plain=plain)])
 
 
 class _Grid:
-    """Lanes as rows of characters over all columns."""
+    """Lanes as rows of characters over all columns; a short story is drawn at a wider step."""
 
-    def __init__(self, events: Sequence[TraceEvent], plain: bool) -> None:
+    def __init__(self, events: Sequence[TraceEvent], room: int, plain: bool) -> None:
         self.plain = plain
         placed = columns(events)
-        self.width = placed[-1] + 1
+        self.step = max(1, min(WIDEST_STEP, room // (placed[-1] + 1)))
+        self.width = (placed[-1] + 1) * self.step
         self.times: dict[int, float] = {}
         self.lives: dict[str, list[tuple[int, TraceEvent]]] = {}
-        for column, event in zip(placed, events, strict=False):
+        for column, event in zip(placed, events, strict=True):
             self.times.setdefault(column, event.time - events[0].time)
-            self.lives.setdefault(event.message_id, []).append((column, event))
+            self.lives.setdefault(event.message_id, []).append((column * self.step, event))
 
     def row(self, lane: str) -> str:
         cells = [" "] * self.width
         life = self.lives[lane]
         ends = [column for column, _ in life[1:]] + [self.width]
-        for (column, event), end in zip(life, ends, strict=False):
+        for (column, event), end in zip(life, ends, strict=True):
             sign = SIGNS.get(event.event, _OTHER)
             cells[column] = mark(event)
             for index in range(column + 1, end):
@@ -181,9 +223,14 @@ class _Grid:
     def ruler(self, start: int, room: int, margin: int) -> str:
         """Milliseconds since the first event, every twenty columns."""
         text = ""
-        for column in range(start, min(start + room, self.width), 20):
-            text = text.ljust(column - start) + f"{self.times.get(column, 0.0) * 1000:.1f} ms"
+        for column in range(start, min(start + room, self.width), RULER_STEP):
+            text = text.ljust(column - start) + f"{self.times.get(column // self.step, 0.0) * 1000:.1f} ms"
         return " " * (margin + 3) + text
+
+
+def coloured(row: str) -> str:
+    """The row with its signs in colour (ANSI)."""
+    return "".join(f"\x1b[{COLOURS[sign]}m{sign}\x1b[0m" if sign in COLOURS else sign for sign in row)
 
 
 def mark(event: TraceEvent) -> str:
