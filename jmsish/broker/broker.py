@@ -45,6 +45,7 @@ class Broker:
         self.name = name
         self.config = BrokerConfig.from_mapping(config)
         self.now = clock
+        self.settlement = Settlement()
         self.router = Router(self.config, self)
         self._connections: dict[ServerConnection, None] = {}
         self._containers: dict[str, list[ServerConnection]] = {}
@@ -74,6 +75,8 @@ class Broker:
 
     def step(self) -> list[ServerConnection]:
         """Serve every queue that something happened to, once; the connections that have output."""
+        for queue, entry, reason, error in self.settlement.take_dead():
+            self.router.bury(queue, entry, reason, error)
         if self._dirty:
             now = self.now()
             # A queue may be marked again while it is served (a default outcome puts back): it is served again.
@@ -150,9 +153,6 @@ class Broker:
     def expired(self, queue: Queue, entry: Entry) -> None:
         self.router.carry_expired(queue, entry)
 
-    def bury(self, queue: Queue, entry: Entry, reason: str, error: AmqpError | None) -> None:
-        self.router.bury(queue, entry, reason, error)
-
     def touch(self, connection: ServerConnection) -> None:
         """The connection may have output."""
         self.touched[connection] = None
@@ -195,4 +195,4 @@ class _Timeout:
     def on_time(self, now: float) -> None:
         transaction = self._transaction
         if transaction.connection.transactions.get(transaction.id) is transaction:
-            transaction.time_out(Settlement(self._broker))
+            transaction.time_out(self._broker.settlement)

@@ -23,7 +23,6 @@ from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.order import Entry
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.queues import Queue
-from jmsish.broker.settlement import Settlement
 from jmsish.broker.transactions import Transaction
 from jmsish.engine import events
 from jmsish.engine.outcomes import AmqpError
@@ -58,6 +57,8 @@ class ServerConnection:
         """Consumers that could take more, were there room for output or an open session window."""
         self.half_sent: list[tuple[OutgoingLink, Delivery, Entry]] = []
         """Pre-settled messages of which frames still wait for the window: gone only once they are sent."""
+        self.fed: list[IncomingLink] = []
+        """Links that messages came on in this batch of input."""
         self.transactions: dict[bytes, Transaction] = {}
         self.temporaries: list[Queue] = []
         self.ended = False
@@ -107,6 +108,11 @@ class ServerConnection:
         self.broker.touch(self)
         for event in self.engine.take_events():
             _ACTS[event[0]](self, *event[1:])
+        if self.fed:
+            fed, self.fed = self.fed, []
+            for link in fed:
+                if not link.over:
+                    link.top_up()
         if self.stalled or self.half_sent:
             self._resume()
 
@@ -240,12 +246,11 @@ class ServerConnection:
         for consumer, _, entry in self.half_sent:
             if consumer.link.session is session:
                 consumer.settle_sent(entry)
-        settlement = Settlement(self.broker)
+        settlement = self.broker.settlement
         for delivery in list(session.outgoing.values()):
             consumer = delivery.link.context
             if isinstance(consumer, OutgoingLink):
                 consumer.give_up(settlement, delivery)
-        settlement.finish()
         session.outgoing.clear()
         session.incoming.clear()
         for terminal in terminals:

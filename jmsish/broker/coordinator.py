@@ -5,7 +5,6 @@ from __future__ import annotations
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Final
 
-from jmsish.broker.settlement import Settlement
 from jmsish.broker.transactions import UNKNOWN_ID, Transaction
 from jmsish.engine.outcomes import (
     ACCEPTED,
@@ -90,7 +89,7 @@ class ControlLink:
             self._refuse(delivery, AmqpError(UNKNOWN_ID, "this control link has no such transaction"))
             return
         del self._connection.transactions[command.txn_id]
-        settlement = Settlement(self._connection.broker)
+        settlement = self._connection.broker.settlement
         refusal = None if command.fail else transaction.refusal()
         if command.fail or refusal is not None:
             transaction.roll_back(settlement)
@@ -132,7 +131,7 @@ class ControlLink:
         """The link is gone, by whatever way; the same holds for a mere detach: it cannot be resumed (T51)."""
         self.over = True
         owned, self._owned = self._owned, {}
-        settlement = Settlement(self._connection.broker)
+        settlement = self._connection.broker.settlement
         for txn_id, transaction in owned.items():
             del self._connection.transactions[txn_id]
             transaction.roll_back(settlement)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from jmsish.broker.order import ACQUIRED, Entry
 from jmsish.broker.outgoing import OutgoingLink
-from jmsish.broker.settlement import Settlement
 from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Transaction, Work
 from jmsish.engine.outcomes import Accepted, AmqpError, DeliveryState, TransactionalState
 
@@ -54,7 +53,7 @@ def _apply(
     state: DeliveryState | None,
     settled: bool,
 ) -> None:
-    settlement = Settlement(connection.broker)
+    settlement = connection.broker.settlement
     for delivery in deliveries:
         consumer, entry = delivery.link.context, delivery.context
         if not isinstance(entry, Entry):
@@ -71,7 +70,6 @@ def _apply(
                 session.disposition(delivery, state, settled=True)
         elif settled:
             consumer.apply_settled_without_state(settlement, entry)
-    settlement.finish()
 
 
 def _part_from_transaction(entry: Entry) -> None:
@@ -111,7 +109,7 @@ def _retire(
 
 def _refuse_unknown(connection: ServerConnection, deliveries: list[Delivery], settled: bool) -> None:
     """An outcome in an unknown transaction: the message is available again, and the link ends saying why (T77)."""
-    settlement = Settlement(connection.broker)
+    settlement = connection.broker.settlement
     links: dict[OutgoingLink, None] = {}
     for delivery in deliveries:
         consumer, entry = delivery.link.context, delivery.context
@@ -120,7 +118,6 @@ def _refuse_unknown(connection: ServerConnection, deliveries: list[Delivery], se
             settlement.apply_default(consumer, entry, None if isinstance(default, Accepted) else default, seen=True)
         if isinstance(consumer, OutgoingLink):
             links[consumer] = None
-    settlement.finish()
     error: Any = AmqpError(UNKNOWN_ID, "the disposition names a transaction that this connection does not have")
     for consumer in links:
         if consumer.gone:

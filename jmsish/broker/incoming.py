@@ -28,12 +28,13 @@ RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
 class IncomingLink:
     """A link on which the broker receives messages."""
 
-    __slots__ = ("_connection", "_link", "_second", "over", "queue", "temporary")
+    __slots__ = ("_connection", "_fed", "_link", "_second", "over", "queue", "temporary")
 
     def __init__(self, connection: ServerConnection, link: Link, queue: Queue | None) -> None:
         self._connection = connection
         self._link = link
         self._second = link.rcv_settle_mode == 1
+        self._fed = False
         self.queue = queue
         """None: each message says where it goes (anonymous relay)."""
         self.temporary = False
@@ -44,7 +45,11 @@ class IncomingLink:
     # --- credit
 
     def top_up(self) -> None:
-        """Grant credit, unless the queue is full and holds its senders back; it tells when it is not any more."""
+        """Grant credit, unless the queue is full and holds its senders back; it tells when it is not any more.
+
+        Called once all input is worked off: the engine has counted what came, the queue has it.
+        """
+        self._fed = False
         queue = self.queue
         credit = CREDIT
         if queue is not None and queue.settings.overflow == "block":
@@ -93,8 +98,9 @@ class IncomingLink:
                 link.session.disposition(delivery, ACCEPTED, not second)
         else:
             self._post_with_state(queue, arrival, delivery)
-        if link.credit * 2 <= CREDIT:
-            self.top_up()
+        if not self._fed:
+            self._fed = True
+            self._connection.fed.append(self)
 
     def _route(self, delivery: Delivery) -> Queue:
         address, is_topic = address_of(delivery.payload)

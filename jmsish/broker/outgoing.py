@@ -116,9 +116,8 @@ class OutgoingLink(Consumer):
         if self._returned is None:
             self._returned = []
         self._returned.append(entry)
-        settlement = Settlement(self.connection.broker)
+        settlement = self.connection.broker.settlement
         settlement.apply_default(self, entry, default, seen=True)
-        settlement.finish()
 
     def _deliver_in(self, transaction: Transaction, payload: bytes, entry: Entry) -> None:
         state = TransactionalState(transaction.id)
@@ -220,11 +219,10 @@ class OutgoingLink(Consumer):
         mine = [delivery for delivery in session.outgoing.values() if delivery.link is self.link]
         self.gone = True
         self.take_back_unsent()
-        settlement = Settlement(self.connection.broker)
+        settlement = self.connection.broker.settlement
         for delivery in mine:
             self.give_up(settlement, delivery)
             session.forget(delivery)
-        settlement.finish()
 
     def take_back_unsent(self) -> None:
         """What was queued for the link, or lost in mid-transfer, is back whatever the default outcome (W2)."""

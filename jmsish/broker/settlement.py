@@ -1,40 +1,33 @@
 """What an outcome does to a message: it goes, comes back, comes back counted, or goes to the dead letters.
 
-A :class:`Settlement` is one put-back: all that one range of dispositions, one discharge or one lost link gives back.
-Messages stand at their places again at once; those that reached their limit are dead-lettered together at the end, in
-the order of the queue they leave, whatever order the outcomes came in.
+Whatever comes back stands at its place at once, and nobody is offered it before all input is in: all that one step of
+the broker gives back, by ranges of dispositions, discharges and lost links, is one put-back. Messages that reached
+their limit are gathered likewise and buried together, in the order of the queue they leave, whatever order their
+outcomes came in.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from jmsish.broker.octets import annotated
 from jmsish.broker.order import Entry
-from jmsish.broker.queues import Queue
 from jmsish.engine.outcomes import Accepted, AmqpError, DeliveryState, Modified, Rejected, Released
 
 if TYPE_CHECKING:
     from jmsish.broker.consumers import Consumer
+    from jmsish.broker.queues import Queue
 
 REJECTED = "rejected"
 TOO_MANY_ATTEMPTS = "max-delivery-attempts"
 
 
-class Graveyard(Protocol):
-    """Where dead letters go."""
-
-    def bury(self, queue: Queue, entry: Entry, reason: str, error: AmqpError | None) -> None:
-        """Archive the entry and put what it carries into the dead-letter queue."""
-
-
 class Settlement:
-    """One put-back, to be finished once all its outcomes are applied."""
+    """Applies outcomes, and remembers who is to be buried."""
 
-    __slots__ = ("_dead", "_graveyard")
+    __slots__ = ("_dead",)
 
-    def __init__(self, graveyard: Graveyard) -> None:
-        self._graveyard = graveyard
+    def __init__(self) -> None:
         self._dead: list[tuple[Queue, Entry, str, AmqpError | None]] = []
 
     def apply(self, consumer: Consumer, entry: Entry, outcome: DeliveryState) -> bool:
@@ -76,13 +69,11 @@ class Settlement:
             # Nothing given, or rejected, which puts back (W3) with the count that 3.4.3 says.
             self._fail(queue, entry, attempt=seen)
 
-    def finish(self) -> None:
-        """Bury the dead, in the order of their queues."""
-        if len(self._dead) > 1:
-            self._dead.sort(key=lambda dead: (dead[0].name, dead[1].place))
-        for queue, entry, reason, error in self._dead:
-            self._graveyard.bury(queue, entry, reason, error)
-        self._dead.clear()
+    def take_dead(self) -> list[tuple[Queue, Entry, str, AmqpError | None]]:
+        """Those that reached their limit or were rejected since the last call, in the order of their queues."""
+        dead, self._dead = self._dead, []
+        dead.sort(key=lambda each: (each[0].name, each[1].place))
+        return dead
 
     def _modify(self, consumer: Consumer, entry: Entry, outcome: Modified, *, attempt: bool) -> None:
         queue = consumer.queue

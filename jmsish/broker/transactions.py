@@ -110,7 +110,6 @@ class Transaction:
         work, posts = self._end()
         for each in work:
             _commit(each, settlement)
-        settlement.finish()
         for queue, arrival, payload in posts:
             if isinstance(arrival, int):
                 queue.append(payload, arrival)
@@ -122,7 +121,6 @@ class Transaction:
         work, _ = self._end()
         for each in work:
             _roll_back(each, settlement)
-        settlement.finish()
 
     def time_out(self, settlement: Settlement) -> None:
         """Too long since its first work: undone now, and never to be committed, though its id is known on."""

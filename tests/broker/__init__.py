@@ -1,0 +1,1 @@
+"""Tests of the broker: without sockets, threads or real time."""

@@ -1,0 +1,89 @@
+"""Limits of a queue: reject, drop the oldest, hold the producers back."""
+
+from __future__ import annotations
+
+from jmsish.engine.outcomes import ACCEPTED, Rejected
+from tests.broker.world import World, message
+
+
+def test_reject(world: World) -> None:
+    world.broker.declare_queue("q", max_messages=2)
+    peer = world.connect()
+    answers = peer.sender().send("m1", "m2", "m3")
+    assert answers[:2] == [[ACCEPTED], [ACCEPTED]]
+    ((outcome,),) = answers[2:]
+    assert isinstance(outcome, Rejected) and outcome.error is not None
+    assert outcome.error.condition == "amqp:resource-limit-exceeded"
+    receiver = peer.receiver(credit=1)
+    receiver.accept(receiver.take())
+    assert peer.sender().send("m3") == [[ACCEPTED]]
+    assert world.bodies() == ["m2", "m3"]
+
+
+def test_reject_by_octets(world: World) -> None:
+    world.broker.declare_queue("q", max_octets=2 * len(message("m1")))
+    answers = world.connect().sender().send("m1", "m2", "m3")
+    assert [type(answer) for (answer,) in answers] == [type(ACCEPTED), type(ACCEPTED), Rejected]
+
+
+def test_a_settled_message_that_finds_no_room_ends_the_link(world: World) -> None:
+    world.broker.declare_queue("q", max_messages=1)
+    sender = world.connect().sender()
+    sender.send("m1", "m2", settled=True)
+    assert sender.detached and sender.error is not None
+    assert sender.error.condition == "amqp:resource-limit-exceeded"
+
+
+def test_drop_head(world: World) -> None:
+    world.broker.declare_queue("q", max_messages=2, overflow="drop-head")
+    peer = world.connect()
+    peer.sender().send("m1", "m2", "m3")
+    assert world.bodies() == ["m2", "m3"] and world.queue().dropped == 1
+    peer.receiver(credit=2)
+    peer.sender().send("m4", "m5", ttl=1000)
+    assert world.queue().acquired == 2 and world.queue().available == 0
+
+
+def test_block_holds_the_producers_back(world: World) -> None:
+    world.broker.declare_queue("q", max_messages=10, overflow="block")
+    peer = world.connect()
+    sender = peer.sender()
+    assert sender.link.credit == 10
+    sender.send(*map(str, range(10)))
+    assert sender.link.credit == 0 and world.queue().depth == 10
+    late = world.connect().sender()
+    assert late.link.credit == 0
+    receiver = peer.receiver(credit=3)
+    receiver.accept(receiver.take())
+    assert sender.link.credit > 0 and late.link.credit > 0
+    late.detach()
+    assert late.send is not None and not peer.ended
+
+
+def test_block_by_octets(world: World) -> None:
+    world.broker.declare_queue("q", max_octets=1, overflow="block")
+    peer = world.connect()
+    sender = peer.sender()
+    assert 0 < sender.link.credit <= 10
+    sender.send(*map(str, range(sender.link.credit)))
+    assert sender.link.credit == 0
+    world.queue().purge()
+    world.run()
+    assert sender.link.credit > 0
+
+
+def test_purge_leaves_what_is_held(world: World) -> None:
+    peer = world.connect()
+    peer.sender().send("m1", "m2", "m3")
+    receiver = peer.receiver(credit=1)
+    assert world.queue().purge() == 2
+    assert world.depth() == (0, 1)
+    receiver.accept(receiver.take())
+    assert world.queue().depth == 0 and world.queue().octets == 0
+
+
+def test_settings_declared_later_hold_from_then_on(world: World) -> None:
+    world.connect().sender().send("m1", "m2")
+    assert world.broker.declare_queue("q", max_messages=2).settings.max_messages == 2
+    ((outcome,),) = world.connect().sender().send("m3")
+    assert isinstance(outcome, Rejected)

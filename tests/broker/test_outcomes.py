@@ -1,0 +1,248 @@
+"""Outcomes, counts and limits on the wire: redelivery (a) H, 135-147."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsish.engine.codec import ReceivedMessage
+from jmsish.engine.outcomes import (
+    ACCEPTED,
+    MODIFIED_FAILED,
+    MODIFIED_FAILED_UNDELIVERABLE,
+    RELEASED,
+    AmqpError,
+    DeliveryState,
+    Modified,
+    Received,
+    Rejected,
+)
+from jmsish.engine.performatives import encode_disposition
+from jmsish.types import Symbol
+from tests.broker.world import World, in_transaction
+
+
+@pytest.mark.parametrize(
+    ("outcome", "again"),
+    [(RELEASED, "m1"), (MODIFIED_FAILED, "m1+1"), (Modified(), "m1"), (None, "m1")],
+    ids=["135-released", "136-modified-failed", "137-modified", "179-settled-without-state"],
+)
+def test_an_outcome_puts_back_with_its_count(world: World, outcome: DeliveryState | None, again: str) -> None:
+    peer = world.connect()
+    peer.sender().send("m1")
+    receiver = peer.receiver(credit=1)
+    receiver.dispose(receiver.take(), outcome)
+    assert world.depth() == (1, 0)
+    assert receiver.receive(1) == [again]
+
+
+def test_138_undeliverable_here_is_per_link(world: World) -> None:
+    peer = world.connect()
+    peer.sender().send("m1", "m2")
+    a = peer.receiver(credit=1)
+    a.dispose(a.take(), Modified(undeliverable_here=True))
+    assert a.receive(1) == ["m2"]
+    assert a.drain() == []
+    a.dispose(peer.session.incoming.copy().values(), RELEASED)
+    b = peer.receiver(credit=2)
+    assert b.receive() == ["m1", "m2"]
+
+
+def test_undeliverable_here_for_both_links_waits_for_a_third(world: World) -> None:
+    peer = world.connect()
+    peer.sender().send("m1")
+    a, b = peer.receiver(), peer.receiver()
+    for receiver in (a, b):
+        receiver.flow(1)
+        receiver.dispose(receiver.take(), MODIFIED_FAILED_UNDELIVERABLE)
+    assert a.drain() == b.drain() == []
+    assert world.depth() == (1, 0)
+    assert peer.receiver(credit=1).receive() == ["m1+2"]
+
+
+def test_139_rejected_goes_to_the_dead_letters(world: World) -> None:
+    peer = world.connect()
+    peer.sender().send("m1", priority=7)
+    receiver = peer.receiver(credit=1)
+    receiver.dispose(receiver.take(), Rejected(AmqpError("app:bad", "no such customer")))
+    assert receiver.drain() == []
+    assert world.queue().depth == 0
+    (dead,) = (delivery.payload for delivery in _all(world, "DLQ"))
+    annotations = ReceivedMessage(dead).message_annotations()
+    assert annotations is not None
+    assert annotations["x-opt-dead-letter-from"] == "q"
+    assert annotations["x-opt-dead-letter-reason"] == "rejected"
+    assert annotations["x-opt-dead-letter-error"] == "app:bad: no such customer"
+    assert annotations["x-opt-dead-letter-delivery-count"] == 1
+    assert annotations["x-opt-dead-letter-time"] == round(world.clock.now * 1000)
+    assert world.queue().dead_lettered == 1
+
+
+def _all(world: World, name: str) -> list[object]:
+    receiver = world.connect().receiver(name, credit=100)
+    return receiver.take()
+
+
+def test_rejected_in_the_dead_letter_queue_is_dropped(world: World) -> None:
+    peer = world.connect()
+    peer.sender().send("m1")
+    for name in ("q", "DLQ"):
+        receiver = peer.receiver(name, credit=1)
+        receiver.dispose(receiver.take(), Rejected())
+    assert world.queue("DLQ").depth == 0
+
+
+def test_dead_letters_can_have_another_place_or_none(world: World) -> None:
+    world.broker.declare_queue("a", dead_letter="a.dead")
+    world.broker.declare_queue("b", dead_letter="")
+    peer = world.connect()
+    for name in ("a", "b"):
+        peer.sender(name).send(name)
+        receiver = peer.receiver(name, credit=1)
+        receiver.dispose(receiver.take(), Rejected())
+    assert world.bodies("a.dead") == ["a"]
+    assert {view.name for view in world.broker.queues()} == {"a", "b", "a.dead"}
+
+
+def test_143_limit_exact_boundary_and_order(world: World) -> None:
+    world.broker.declare_queue("q", max_delivery_attempts=10)
+    peer = world.connect()
+    bodies = [f"m{number}" for number in range(5)]
+    peer.sender().send(*bodies)
+    receiver = peer.receiver()
+    for attempt in range(10):
+        receiver.flow(5)
+        deliveries = receiver.take()
+        assert len(deliveries) == 5
+        if attempt == 9:
+            assert "DLQ" not in [view.name for view in world.broker.queues()]
+        receiver.dispose(reversed(deliveries), MODIFIED_FAILED)
+    assert receiver.drain() == []
+    assert world.bodies("DLQ") == bodies
+
+
+def test_144_limit_mixed(world: World) -> None:
+    world.broker.declare_queue("q", max_delivery_attempts=2)
+    peer = world.connect()
+    peer.sender().send(*"01234")
+    receiver = peer.receiver()
+    seen = []
+    while True:
+        receiver.flow(1)
+        deliveries = receiver.take()
+        if not deliveries:
+            break
+        body = deliveries[0].payload[-1:].decode()
+        seen.append(body)
+        receiver.dispose(deliveries, MODIFIED_FAILED if int(body) % 2 == 0 else ACCEPTED)
+    assert seen == list("00122344")
+    assert world.bodies("DLQ") == list("024")
+
+
+def test_145_browsing_does_not_count(world: World) -> None:
+    world.broker.declare_queue("q", max_delivery_attempts=2)
+    peer = world.connect()
+    peer.sender().send("m1")
+    for _ in range(4):
+        browser = peer.receiver(distribution_mode="copy", snd_settle_mode=1)
+        assert browser.drain() == ["m1"]
+        browser.detach()
+    assert world.depth() == (1, 0)
+    assert peer.receiver(credit=1).receive() == ["m1"]
+
+
+def test_146_count_follows_acknowledged_and_rolled_back_passes_only(world: World) -> None:
+    peer = world.connect()
+    peer.sender().send("m1")
+    controller = peer.controller()
+    receiver = peer.receiver()
+    for _ in range(3):
+        txn = controller.declare()
+        receiver.flow(1)
+        deliveries = receiver.take()
+        assert controller.roll_back(txn) is None
+        receiver.dispose(deliveries, RELEASED)
+    for count in range(3):
+        txn = controller.declare()
+        receiver.flow(1)
+        deliveries = receiver.take()
+        assert deliveries[0].payload.count(b"m1") == 1
+        assert world.bodies(acquired=True) == ["m1"]
+        receiver.dispose(deliveries, in_transaction(txn, ACCEPTED))
+        assert controller.roll_back(txn) is None
+        assert world.connect().receiver(distribution_mode="copy", snd_settle_mode=1).drain() == [f"m1+{count + 1}"]
+
+
+def test_the_count_the_message_came_with_goes_on(world: World) -> None:
+    peer = world.connect()
+    peer.sender().send("m1", delivery_count=2)
+    receiver = peer.receiver(credit=1)
+    delivery = receiver.take()
+    receiver.dispose(delivery, MODIFIED_FAILED)
+    assert receiver.receive(1) == ["m1+3"]
+
+
+def test_modified_merges_its_annotations(world: World) -> None:
+    peer = world.connect()
+    peer.sender().send("m1")
+    receiver = peer.receiver(credit=1)
+    receiver.dispose(receiver.take(), Modified(message_annotations={Symbol("x-opt-note"): "seen"}))
+    receiver.flow(1)
+    (delivery,) = receiver.take()
+    annotations = ReceivedMessage(delivery.payload).message_annotations()
+    assert annotations is not None and annotations["x-opt-note"] == "seen"
+    assert world.queue().octets == len(delivery.payload)
+
+
+def test_a_state_that_is_no_outcome_changes_nothing_until_it_is_settled(world: World) -> None:
+    peer = world.connect()
+    peer.sender().send("m1")
+    receiver = peer.receiver(credit=1)
+    deliveries = receiver.take()
+    receiver.dispose(deliveries, Received(0, 0), settled=False)
+    assert world.depth() == (0, 1)
+    receiver.dispose(deliveries, Received(0, 0))
+    assert receiver.receive(1) == ["m1"]
+
+
+def test_settling_second_is_answered_with_a_settlement(world: World) -> None:
+    peer = world.connect()
+    peer.sender().send("m1", "m2")
+    receiver = peer.receiver(credit=2, rcv_settle_mode=1)
+    assert receiver.link.remote_rcv_settle_mode == 1
+    first, second = receiver.take()
+    receiver.dispose([first], ACCEPTED, settled=False)
+    receiver.dispose([second], Rejected(), settled=False)
+    assert first.context == [ACCEPTED] and second.context == [Rejected()]
+    assert first.remote_settled and second.remote_settled
+    assert world.queue().depth == 0 and world.bodies("DLQ") == ["m2"]
+    assert not peer.session.incoming
+
+
+def test_a_second_disposition_of_one_delivery_is_ignored(world: World) -> None:
+    peer = world.connect()
+    peer.sender().send("m1")
+    receiver = peer.receiver(credit=2)
+    (delivery,) = receiver.take()
+    receiver.dispose([delivery], RELEASED)
+    (again,) = receiver.take()
+    assert again.id != delivery.id
+    body = encode_disposition(True, delivery.id, delivery.id, True, ACCEPTED.encoded)
+    peer.engine.write(peer.session.channel, body)
+    world.run()
+    assert world.depth() == (0, 1)
+
+
+def test_redelivery_delay_lets_later_messages_pass(world: World) -> None:
+    world.broker.declare_queue("q", redelivery_delay=10)
+    peer = world.connect()
+    peer.sender().send("m1", "m2")
+    receiver = peer.receiver(credit=1)
+    receiver.dispose(receiver.take(), MODIFIED_FAILED)
+    assert receiver.receive(1) == ["m2"]
+    assert world.queue().depth == 2 and world.queue().available == 0
+    world.advance(9)
+    assert receiver.receive(1) == []
+    peer.sender().send("m3")
+    assert receiver.receive() == ["m3"]
+    world.advance(1)
+    assert receiver.receive(1) == ["m1+1"]
