@@ -1,0 +1,1 @@
+"""The programs that are measured: each is one client, in a process of its own, told by lines what to do."""

@@ -1,0 +1,55 @@
+"""Every bench runs, with next to nothing to do. What it finds is looked at by people, not here."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bench import __main__ as bench
+from tests.bench import rates
+
+FEW = ["-n", "50"]
+
+
+@pytest.fixture
+def figures(tmp_path: Path) -> Iterator[str]:
+    path = tmp_path / "figures.json"
+    yield str(path)
+    assert path.stat().st_size > 50
+
+
+@pytest.fixture(autouse=True)
+def _peers() -> None:
+    if importlib.util.find_spec("proton") is None:
+        pytest.skip("the benches compare with proton, which is not installed (pip install 'jmsish[peers]')")
+
+
+def test_rates(figures: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["rates", *FEW, "--repeat", "1", "--json", figures]) == 0
+    shown = capsys.readouterr().out
+    assert "failed" not in shown
+    for work in rates.WORKS:
+        assert work.title in shown
+
+
+def test_profiles(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["rates", *FEW, "--repeat", "1", "--only", "sync_send", "--clients", "jmsish", "--at", "tcp"]
+    assert bench.main([*arguments, "--profile", "--profile-broker"]) == 0
+    shown = capsys.readouterr().out
+    assert "Profile: jmsish at tcp" in shown
+    assert "The broker" in shown and "tottime" in shown
+
+
+def test_depth(figures: str) -> None:
+    assert bench.main(["depth", *FEW, "--rounds", "1", "--json", figures]) == 0
+
+
+def test_startup(figures: str) -> None:
+    assert bench.main(["startup", "--repeat", "1", "--json", figures]) == 0
+
+
+def test_engine(figures: str) -> None:
+    assert bench.main(["engine", *FEW, "--repeat", "1", "--seconds", "0.05", "--json", figures]) == 0
