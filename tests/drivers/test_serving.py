@@ -323,6 +323,38 @@ def test_a_fault_in_the_step_ends_those_who_led_to_it(caplog: pytest.LogCaptureF
     driver.stop()
 
 
+@pytest.mark.parametrize("method", ["receive", "receive_eof", "take_output", "tick"])
+def test_a_fault_anywhere_in_a_connection_ends_that_one(
+    method: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    driver, broker = make()
+    bad, good = connect(driver), connect(driver)
+
+    def fault(*_: object) -> None:
+        raise RuntimeError(f"a fault in {method}")
+
+    monkeypatch.setattr(broker.connections[0], method, fault)
+    with caplog.at_level(logging.ERROR, "jmsish.broker"):
+        bad.send(b"echo something\n")
+        bad.close()
+    assert f"a fault in {method}" in caplog.text and bad.recv(0) == b""
+    assert len(driver._lanes) == 1
+    good.send(b"echo well\n")
+    assert good.recv_nowait() == b"well\n"
+    driver.stop()
+
+
+def test_a_fault_in_the_time_of_the_broker_ends_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    driver, broker = make()
+    end, tick = connect(driver), broker.tick
+    broker.tick = lambda now: {}["tick"]
+    with caplog.at_level(logging.ERROR, "jmsish.broker"):
+        end.send(b"echo well\n")
+    assert "KeyError: 'tick'" in caplog.text and end.recv_nowait() == b"well\n"
+    broker.tick = tick
+    driver.stop()
+
+
 def test_an_interrupt_in_the_middle_of_the_broker_leaves_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
     """Ctrl-C comes where the thread happens to be, and over memory that may be the broker."""
     driver, broker = make()
