@@ -175,11 +175,11 @@ def take_flow(session: EngineSession, data: bytes, pos: int, end: int) -> None:
         raise SessionFault(INVALID_FIELD, f"flow.next-incoming-id {following} is beyond the {sent} frames sent")
     session.set_remote_window(following, window)
     if link is not None and not link.discarding:
-        link.available = available
         link.flow_properties = properties
         if link.is_sender:
             _credit(link, count, credit, bool(drain))
         else:
+            link.available = available
             _progress(link, count)
         session.engine.report((FLOWED, link))
     if session.backlog:
