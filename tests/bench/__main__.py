@@ -1,4 +1,4 @@
-"""`python -m tests.bench [rates|depth|startup|engine] [options]`; without a name all of them, one after the other."""
+"""`python -m tests.bench [rates|broker|engine|depth|startup] [options]`; without a name all of them, one after the other."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import argparse
 import sys
 from types import ModuleType
 
-from tests.bench import depth, engine, rates, startup
+from tests.bench import broker, depth, engine, rates, startup
 
-BENCHES: dict[str, ModuleType] = {"rates": rates, "depth": depth, "startup": startup, "engine": engine}
+BENCHES: dict[str, ModuleType] = {
+    "rates": rates,
+    "broker": broker,
+    "engine": engine,
+    "depth": depth,
+    "startup": startup,
+}
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    commands = parser.add_subparsers(dest="bench", metavar="rates|depth|startup|engine")
+    commands = parser.add_subparsers(dest="bench", metavar="rates|broker|engine|depth|startup")
     for name, module in BENCHES.items():
         module.add_arguments(commands.add_parser(name, help=module.__doc__, description=module.__doc__))
     names = [arguments[0]] if arguments and arguments[0] in BENCHES else []

@@ -51,5 +51,10 @@ def test_startup(figures: str) -> None:
     assert bench.main(["startup", "--repeat", "1", "--json", figures]) == 0
 
 
+def test_broker(figures: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["broker", *FEW, "--repeat", "1", "--profile", "--json", figures]) == 0
+    assert "Profile: message in" in capsys.readouterr().out
+
+
 def test_engine(figures: str) -> None:
     assert bench.main(["engine", *FEW, "--repeat", "1", "--seconds", "0.05", "--json", figures]) == 0

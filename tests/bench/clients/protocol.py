@@ -7,14 +7,13 @@ and links does not count, except where a work says so. The end of standard input
 
 from __future__ import annotations
 
-import cProfile
-import io
 import json
-import pstats
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
+
+from tests.bench.clients.sampling import Sampler
 
 TEXT = "x" * 100
 PREFETCH = 1000
@@ -29,7 +28,7 @@ class Watch:
     """Times what happens between `start` and `stop`; with `profiling` it also says where the time went."""
 
     def __init__(self, profiling: bool = False) -> None:
-        self.profile = cProfile.Profile() if profiling else None
+        self.profile = Sampler() if profiling else None
         self.seconds = self.cpu = 0.0
 
     def start(self) -> None:
@@ -48,18 +47,11 @@ class Watch:
     def __exit__(self, *failure: object) -> None:
         self.stop()
 
-    def result(self) -> dict[str, Any]:
+    def result(self, count: int) -> dict[str, Any]:
         answer: dict[str, Any] = {"seconds": self.seconds, "cpu": self.cpu}
         if self.profile is not None:
-            answer["profile"] = summary(self.profile)
+            answer["profile"] = self.profile.summary(self.cpu / max(count, 1) * 1e6)
         return answer
-
-
-def summary(profile: cProfile.Profile, lines: int = 35) -> str:
-    """The functions that took most, without what they called."""
-    text = io.StringIO()
-    pstats.Stats(profile, stream=text).sort_stats("tottime").print_stats(lines)
-    return text.getvalue()
 
 
 def serve(program: Any) -> None:
@@ -68,7 +60,7 @@ def serve(program: Any) -> None:
         work, count, queue = line.split()
         program.watch = Watch(program.profiling)
         getattr(program, work)(int(count), queue)
-        print(json.dumps(program.watch.result()), flush=True)
+        print(json.dumps(program.watch.result(int(count))), flush=True)
 
 
 def arguments() -> tuple[str, bool]:
