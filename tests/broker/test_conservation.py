@@ -80,9 +80,11 @@ class LifeOfAQueue(RuleBasedStateMachine):
         self.lines: list[Line] = []
         self.clients: list[Client] = []
         self.sequence = 0
-        self.dead: list[str] = []
-        for _ in range(2):
+        self.dead: list[Letter] = []
+        for who in range(2):
             self._connect()
+            self.attach(who, DEFAULTS[3 - who], True)
+            self.send(who, 4, 4)
 
     def _connect(self) -> None:
         peer = self.world.connect()
@@ -135,7 +137,7 @@ class LifeOfAQueue(RuleBasedStateMachine):
     def _bury(self, dead: list[Letter]) -> None:
         for letter in sorted(dead, key=lambda each: each.key):
             letter.where = DEAD
-            self.dead.append(letter.body)
+            self.dead.append(letter)
 
     def _roll_back(self, client: Client) -> None:
         dead: list[Letter] = []
@@ -177,7 +179,7 @@ class LifeOfAQueue(RuleBasedStateMachine):
         client.posts.append(letter)
         client.sender.send(letter.body, priority=priority, state=in_transaction(client.txn), settled=settled)
 
-    @precondition(lambda self: len(self.lines) < 4)
+    @precondition(lambda self: len(self.lines) < 3)
     @rule(who=clients_drawn, default=st.sampled_from(DEFAULTS), own_session=st.booleans())
     def attach(self, who: int, default: DeliveryState | None, own_session: bool) -> None:
         client = self.clients[who]
@@ -185,9 +187,10 @@ class LifeOfAQueue(RuleBasedStateMachine):
         receiver = client.peer.receiver(session=session, default_outcome=default)
         self.lines.append(Line(receiver, client, default))
 
-    @precondition(lambda self: self.lines)
     @rule(pick=picks, credit=st.integers(1, 5))
     def receive(self, pick: int, credit: int) -> None:
+        if not self.lines:
+            self.attach(pick % 2, DEFAULTS[pick % len(DEFAULTS)], True)
         line = self.lines[pick % len(self.lines)]
         line.receiver.flow(credit, drain=True)
         waiting = sorted((each for each in self.letters if each.where == QUEUE), key=lambda each: each.key)
@@ -200,10 +203,12 @@ class LifeOfAQueue(RuleBasedStateMachine):
             letter.where = HELD
             line.held.append((delivery, letter))
 
-    @precondition(lambda self: any(line.held for line in self.lines))
     @rule(pick=picks, first=picks, number=st.integers(1, 4), outcome=st.sampled_from(OUTCOMES), shuffled=st.booleans())
     def dispose(self, pick: int, first: int, number: int, outcome: DeliveryState | None, shuffled: bool) -> None:
+        self._hold_something(pick, number)
         line, chosen = self._choose(pick, first, number)
+        if line is None:
+            return
         if shuffled:
             chosen.reverse()
         line.receiver.dispose([delivery for delivery, _ in chosen], outcome)
@@ -212,18 +217,26 @@ class LifeOfAQueue(RuleBasedStateMachine):
             self._apply(line, letter, outcome, dead)
         self._bury(dead)
 
-    @precondition(lambda self: any(line.held for line in self.lines))
     @rule(pick=picks, first=picks, number=st.integers(1, 4), outcome=st.sampled_from(OUTCOMES))
     def retire(self, pick: int, first: int, number: int, outcome: DeliveryState | None) -> None:
+        self._hold_something(pick, number)
         line, chosen = self._choose(pick, first, number)
+        if line is None:
+            return
         client = line.client
         if client.txn is None:
             client.txn = client.controller.declare()
         line.receiver.dispose([delivery for delivery, _ in chosen], in_transaction(client.txn, outcome))
         client.work += [(line, letter, outcome) for _, letter in chosen]
 
-    def _choose(self, pick: int, first: int, number: int) -> tuple[Line, list[tuple[Any, Letter]]]:
+    def _hold_something(self, pick: int, number: int) -> None:
+        if not any(line.held for line in self.lines):
+            self.receive(pick, number + 1)
+
+    def _choose(self, pick: int, first: int, number: int) -> tuple[Line | None, list[tuple[Any, Letter]]]:
         lines = [line for line in self.lines if line.held]
+        if not lines:
+            return None, []
         line = lines[pick % len(lines)]
         first %= len(line.held)
         chosen = line.held[first : first + number]
@@ -251,26 +264,29 @@ class LifeOfAQueue(RuleBasedStateMachine):
             assert client.controller.roll_back(client.txn) is None
             self._roll_back(client)
 
-    @rule(who=clients_drawn)
-    def lose_control_link(self, who: int) -> None:
+    @rule(who=clients_drawn, pick=picks, what=st.sampled_from(("link", "link", "session", "control", "close", "cut")))
+    def lose(self, who: int, pick: int, what: str) -> None:
+        """One rule for all losses: there is little to see where nothing lasts."""
+        if what == "control":
+            self._lose_control_link(who)
+        elif what in ("close", "cut"):
+            self._lose_connection(who, what == "cut")
+        elif self.lines:
+            (self._close_link if what == "link" else self._end_session)(self.lines[pick % len(self.lines)])
+
+    def _lose_control_link(self, who: int) -> None:
         client = self.clients[who]
         client.controller.detach(closed=False)
         self._roll_back(client)
         client.controller = client.peer.controller()
 
-    @precondition(lambda self: self.lines)
-    @rule(pick=picks)
-    def close_link(self, pick: int) -> None:
-        line = self.lines[pick % len(self.lines)]
+    def _close_link(self, line: Line) -> None:
         line.receiver.detach()
         self.world.advance(0)
         self.world.advance(2)
         self._lose([line])
 
-    @precondition(lambda self: self.lines)
-    @rule(pick=picks)
-    def end_session(self, pick: int) -> None:
-        line = self.lines[pick % len(self.lines)]
+    def _end_session(self, line: Line) -> None:
         session = line.receiver.session
         if session is line.client.peer.session:
             return
@@ -278,8 +294,7 @@ class LifeOfAQueue(RuleBasedStateMachine):
         self.world.run()
         self._lose([line])
 
-    @rule(who=clients_drawn, cut=st.booleans())
-    def lose_connection(self, who: int, cut: bool) -> None:
+    def _lose_connection(self, who: int, cut: bool) -> None:
         client = self.clients[who]
         if cut:
             client.peer.cut()
@@ -299,10 +314,12 @@ class LifeOfAQueue(RuleBasedStateMachine):
         view = self.world.queue()
         assert (view.depth, view.available, view.acquired) == (len(waiting) + len(holding), len(waiting), len(holding))
         names = [each.name for each in self.world.broker.queues()]
-        assert (self.world.bodies("DLQ") if "DLQ" in names else []) == self.dead
+        # Among the dead letters the priority counts as anywhere else.
+        dead = [letter.body for letter in sorted(self.dead, key=lambda each: -each.priority)]
+        assert (self.world.bodies("DLQ") if "DLQ" in names else []) == dead
 
 
 LifeOfAQueue.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=80, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 TestLifeOfAQueue = LifeOfAQueue.TestCase
