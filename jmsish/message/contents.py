@@ -64,11 +64,12 @@ def copy_value(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Described):
         return Described(copy_value(value.descriptor, depth + 1), copy_value(value.value, depth + 1))
     # Heirs of plain types, such as members of enumerations, travel as what they are at bottom.
-    if isinstance(value, bytes):
-        return bytes(value)
-    for base in (int, float, str):
-        if isinstance(value, base):
-            return copy_value(base(value), depth)
+    if isinstance(value, (int, float, bytes)):
+        base = int if isinstance(value, int) else float if isinstance(value, float) else bytes
+        return copy_value(base(value), depth)  # type: ignore[arg-type]  # base is the class it was found to be
+    if isinstance(value, str):
+        # Not str(): a member of an enumeration answers it with its own name.
+        return str.__str__(value)
     raise MessageFormatError(f"a value of type {kind.__name__} cannot travel in a message")
 
 

@@ -56,7 +56,7 @@ def id_from_text(text: str | None) -> Any:
         return None
     found = _ENCODED.match(text)
     if found is None:
-        return str(text)
+        return str.__str__(text)
     form, rest = found[1], text[found.end() :]
     if form in ("NO_PREFIX", "STRING"):
         return rest

@@ -67,9 +67,12 @@ def check_value(name: str, value: Any) -> Any:
     if isinstance(value, int) and not Long.MIN <= value <= Long.MAX:
         raise MessageFormatError(f"property {name} cannot be {int(value)}, which does not fit 64 bits")
     # Members of enumerations and other heirs of plain types travel as what they are at bottom.
-    for base in (int, float, str):
-        if isinstance(value, base) and not isinstance(value, _NOT_FOR_PROPERTIES):
-            return base(value)
+    if not isinstance(value, _NOT_FOR_PROPERTIES):
+        if isinstance(value, (int, float)):
+            return int(value) if isinstance(value, int) else float(value)
+        if isinstance(value, str):
+            # Not str(): a member of an enumeration answers it with its own name.
+            return str.__str__(value)
     raise MessageFormatError(f"property {name} cannot be {value!r}, of type {type(value).__name__}")
 
 
