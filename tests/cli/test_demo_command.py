@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -12,6 +13,9 @@ from typing import Any
 import pytest
 
 import jmsish
+from jmsish.cli.demo import progress
+from jmsish.cli.demo.ledger import Ledger
+from jmsish.cli.demo.story import Queues
 from jmsish.cli.main import main
 
 DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
@@ -112,3 +116,44 @@ def environment() -> dict[str, str]:
     """The product's place on the path, for a machine where it is not installed; no UTF-8, as on a bare one."""
     place = str(Path(jmsish.__file__).resolve().parents[1])
     return {"PYTHONPATH": place, "PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.mark.parametrize("face", FACES, ids=["sync", "aio"])
+def test_a_broker_that_is_not_there_is_one_line(face: list[str]) -> None:
+    command = [sys.executable, "-W", "error", "-m", "jmsish", "demo", "--url", "amqp://127.0.0.1:1", *face]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=DATA.parents[1])
+    assert done.returncode == 1
+    assert done.stderr.startswith("jmsish: ") and done.stderr.count("\n") == 1 and "127.0.0.1:1" in done.stderr
+
+
+@pytest.mark.parametrize("face", FACES, ids=["sync", "aio"])
+def test_a_limit_of_the_brokers_own_is_found_and_explained(
+    face: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that dead-letters earlier than the demo expects takes orders out of its hands: the proof must not
+    hold.
+    """
+    names = Queues.named("demo-with-a-limit")
+    monkeypatch.setattr(Queues, "named", lambda run: names)
+    with jmsish.EmbeddedBroker() as broker:
+        broker.declare_queue(names.orders, max_delivery_attempts=2, dead_letter="elsewhere")
+        status = main(["demo", "--url", broker.listen().url, "--limit", "30", "--timeout", "1", *face])
+    output = capfd.readouterr().out
+    figures = json.loads(output.splitlines()[-1])
+    assert status == 1 and not figures["holds"] and figures["lost"] == 4
+    assert "has this broker a limit of its own" in output
+
+
+def test_a_bar_is_drawn_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for bar in (None, progress._rich_bar):
+        screen = Terminal()
+        with pytest.MonkeyPatch.context() as patch:
+            if bar is None:  # as where rich is not installed
+                patch.setattr(progress, "_rich_bar", lambda stream: None)
+            with progress.showing(10, stream=screen) as shown:
+                shown.update(Ledger(10, 3, processed=10, head=11))
+        assert "10/10" in screen.getvalue().replace(" ", "")

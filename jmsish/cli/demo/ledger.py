@@ -54,11 +54,17 @@ class Ledger:
             self.redelivered += 1
         if number != self.head:
             self.out_of_order += 1
-            self.note(f"order {number} came where order {self.head} was due")
+            self.note(f"order {number} came where order {self.head} was due{self._perhaps_why()}")
         perhaps_seen = sum(number > cut for cut in self.cut_at)
         if not given_back + 1 <= count <= given_back + 1 + perhaps_seen or redelivered != (count > 1):
             self.wrong_count += 1
             self.note(f"order {number} came with count {count}, redelivered {redelivered}, after {given_back} attempts")
+
+    def _perhaps_why(self) -> str:
+        tried = self.attempts.get(self.head, 0)
+        if self.broker_limit or not tried:
+            return ""
+        return f", which was given back {tried} times: has this broker a limit of its own, below --max-attempts?"
 
     def given_back(self, number: int) -> None:
         """The attempt failed: rolled back by us, or by the broker when the connection went."""

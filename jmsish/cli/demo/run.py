@@ -15,6 +15,9 @@ from jmsish.message import Message
 
 NUMBER = "order_number"
 PATIENCE = 0.5
+"""Seconds that a stage waits for a message before it says that there is none."""
+LOOKS = 10
+"""How often it looks at the queue in that time, when it browses."""
 
 
 @dataclass

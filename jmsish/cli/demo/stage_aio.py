@@ -7,7 +7,7 @@ from typing import Any
 
 import jmsish.aio
 from jmsish.cli.demo.cutting import cut
-from jmsish.cli.demo.run import NUMBER, PATIENCE, Run
+from jmsish.cli.demo.run import LOOKS, NUMBER, PATIENCE, Run
 from jmsish.cli.demo.story import (
     Action,
     CloseConsumer,
@@ -104,10 +104,11 @@ class AioStage:
 
     async def _first_visible(self) -> int | None:
         queue = self.session.create_queue(self.run.queues.orders)
-        async with await self.session.create_browser(queue) as browser:
-            async for message in browser:
-                return self.run.taken(message).number
-        await asyncio.sleep(PATIENCE / 10)
+        for _ in range(LOOKS):
+            async with await self.session.create_browser(queue) as browser:
+                async for message in browser:
+                    return self.run.taken(message).number
+            await asyncio.sleep(PATIENCE / LOOKS)
         return None
 
     async def _drain(self, queue: str, expected: int) -> list[Taken]:
@@ -147,4 +148,5 @@ async def perform(run: Run) -> None:
         await asyncio.wait_for(producer, run.timeout)
     finally:
         producer.cancel()
+        await asyncio.gather(producer, return_exceptions=True)
     await AioStage(run).play(run.collecting())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import jmsish
 from jmsish.cli.demo.cutting import cut
-from jmsish.cli.demo.run import NUMBER, PATIENCE, Run
+from jmsish.cli.demo.run import LOOKS, NUMBER, PATIENCE, Run
 from jmsish.cli.demo.story import (
     Action,
     CloseConsumer,
@@ -102,10 +103,11 @@ class ThreadStage:
 
     def _first_visible(self) -> int | None:
         queue = self.session.create_queue(self.run.queues.orders)
-        with self.session.create_browser(queue) as browser:
-            for message in browser:
-                return self.run.taken(message).number
-        threading.Event().wait(PATIENCE / 10)
+        for _ in range(LOOKS):
+            with self.session.create_browser(queue) as browser:
+                for message in browser:
+                    return self.run.taken(message).number
+            time.sleep(PATIENCE / LOOKS)
         return None
 
     def _drain(self, queue: str, expected: int) -> list[Taken]:

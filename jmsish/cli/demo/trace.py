@@ -9,6 +9,7 @@ signs says where the message was meanwhile.
 from __future__ import annotations
 
 import logging
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -192,7 +193,7 @@ def draw(
         ]
         if block:
             blocks.append("\n".join([grid.ruler(start, room, margin), *block]))
-    return "\n\n".join([*blocks, legend(ordered, plain=plain)])
+    return "\n\n".join([*blocks, legend(ordered, width=width, plain=plain)])
 
 
 class _Grid:
@@ -240,7 +241,7 @@ def mark(event: TraceEvent) -> str:
     return SIGNS.get(event.event, _OTHER).mark
 
 
-def legend(events: Sequence[TraceEvent], *, plain: bool = False) -> str:
+def legend(events: Sequence[TraceEvent], *, width: int = 100, plain: bool = False) -> str:
     """The signs that occur, and the lines between them."""
     met = list(dict.fromkeys(event.event for event in events))
     known = [name for name in SIGNS if name in met]
@@ -249,4 +250,4 @@ def legend(events: Sequence[TraceEvent], *, plain: bool = False) -> str:
     signs += [f"{_OTHER.mark} {', '.join(others)}"] if others else []
     waits = [(QUEUE, "on the queue"), (BUFFER, "in a consumer's buffer"), (HAND, "in the application's hands")]
     lines = [f"{(_PLAIN[line] if plain else line) * 3} {meaning}" for line, meaning in waits]
-    return "\n".join(["; ".join(signs), "; ".join(lines)])
+    return "\n".join(textwrap.fill("; ".join(texts), width) for texts in (signs, lines))
