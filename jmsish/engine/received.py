@@ -174,11 +174,13 @@ class ReceivedMessage:
         """The section that the body is, and its value; several data sections, or sequences, come as one."""
         payload, pos = self.payload, self.body_offset()
         # A short text that ends the message, which most are.
-        if payload[pos : pos + 4] == b"\x00Sw\xa1" and pos + 5 + payload[pos + 4] == len(payload):
-            try:
+        try:
+            if payload[pos : pos + 4] == b"\x00Sw\xa1" and pos + 5 + payload[pos + 4] == len(payload):
                 return AMQP_VALUE, str(payload[pos + 5 :], "utf-8")
-            except UnicodeDecodeError as fault:
-                raise DecodeError("text that is not utf-8", pos + 5 + fault.start) from None
+        except UnicodeDecodeError as fault:
+            raise DecodeError("text that is not utf-8", pos + 5 + fault.start) from None
+        except IndexError:
+            raise DecodeError("the octets end inside the body", pos) from None
         section = self.body_section()
         if section == 0:
             return 0, None
@@ -198,10 +200,7 @@ class ReceivedMessage:
         payload, size = self.payload, len(self.payload)
         values = []
         while pos < size:
-            try:
-                code, value = section_at(payload, pos)
-            except IndexError:
-                raise DecodeError("the octets end inside a section", size) from None
+            code, value = section_at(payload, pos)
             if code == FOOTER:
                 break
             if code != section:

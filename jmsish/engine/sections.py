@@ -89,13 +89,16 @@ def _skip_described(buf: bytes, pos: int) -> int:
 
 def section_at(buf: bytes, pos: int) -> tuple[int, int]:
     """Which section begins at ``pos``, and the offset of its value."""
-    if buf[pos] != 0:
-        raise DecodeError(f"a section of a message begins with a descriptor, not with {buf[pos]:#04x}", pos)
-    if buf[pos + 1] == 0x53:
-        code, value = buf[pos + 2], pos + 3
-    else:
-        descriptor, value = decode(buf, pos + 1)
-        code = _SYMBOLIC.get(descriptor, 0) if isinstance(descriptor, str) else descriptor
+    try:
+        if buf[pos] != 0:
+            raise DecodeError(f"a section of a message begins with a descriptor, not with {buf[pos]:#04x}", pos)
+        if buf[pos + 1] == 0x53:
+            code, value = buf[pos + 2], pos + 3
+        else:
+            descriptor, value = decode(buf, pos + 1)
+            code = _SYMBOLIC.get(descriptor, 0) if isinstance(descriptor, str) else descriptor
+    except IndexError:
+        raise DecodeError("the octets end inside a descriptor", len(buf)) from None
     if not isinstance(code, int) or not HEADER <= code <= FOOTER:
         raise DecodeError("a descriptor that is of no section of a message", pos)
     return code, value
@@ -342,4 +345,4 @@ def delivery_count_of(payload: bytes) -> int:
 def is_expired(payload: bytes, now: int) -> bool:
     """Whether the absolute expiry time of a message has passed at ``now``, milliseconds since the epoch."""
     expiry = property_at(payload, bare_offset(payload), ABSOLUTE_EXPIRY_TIME)
-    return bool(expiry) and expiry <= now
+    return isinstance(expiry, int) and 0 < expiry <= now

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jmsish.engine import received as received_module
@@ -35,6 +35,8 @@ from jmsish.engine.codec import (
     with_header,
 )
 from jmsish.engine.values import DecodeError, encode, encode_described
+from jmsish.errors import MessageFormatError
+from jmsish.message import message_from
 from jmsish.types import Byte, Long, Symbol, Timestamp, UInt, ULong
 
 NOW = 1_700_000_000_000
@@ -187,6 +189,9 @@ def test_what_is_no_message_is_refused(payload: bytes) -> None:
 
 
 @given(st.binary(max_size=100), st.integers(0, 90))
+@example(b"\x00Sw\xa1", 0)
+@example(b"\x00", 0)
+@example(b"\x00" * 100, 0)
 def test_any_octets_are_a_message_or_refused(noise: bytes, at: int) -> None:
     whole = encode_header(Header(True)) + ANNOTATIONS + BARE
     for payload in (noise, whole[:at] + noise + whole[at + len(noise) :]):
@@ -198,6 +203,38 @@ def test_any_octets_are_a_message_or_refused(noise: bytes, at: int) -> None:
                 read(payload)
             except DecodeError:
                 pass
+
+
+WHOLE = (
+    encode_header(Header(True, 3, 500, True, 2)) + DELIVERY_ANNOTATIONS + ANNOTATIONS
+    + section(0x73, ["id", b"u", "to", "s", "r", "c", Symbol("text/plain"), None, Timestamp(1), Timestamp(2), "g", UInt(1)])
+    + section(0x74, {"a": 1}) + section(DATA, b"ab") + section(DATA, b"cd") + FOOTER
+)  # fmt: skip
+OCTETS_THAT_MEAN_SOMETHING = st.sampled_from(bytes.fromhex("00 01 40 45 53 70 72 73 75 77 a1 b1 c0 c1 d0 e0 f0 ff"))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), OCTETS_THAT_MEAN_SOMETHING), max_size=4),
+    st.integers(0, len(WHOLE)),
+)
+def test_a_damaged_message_gives_its_headers_or_an_error_of_its_own(changes: list[tuple[int, int]], end: int) -> None:
+    payload = bytearray(WHOLE)
+    for at, octet in changes:
+        payload[at] = octet
+    try:
+        message = message_from(ReceivedMessage(bytes(payload[:end])))
+    except (DecodeError, MessageFormatError):
+        return
+    for name in ("body", "jms_message_id", "jms_correlation_id", "jms_reply_to", "jms_destination", "jms_expiration",
+                 "jms_timestamp", "jms_delivery_time", "jms_type"):  # fmt: skip
+        try:
+            getattr(message, name)
+        except MessageFormatError:
+            pass
+    try:
+        dict(message.properties)
+    except MessageFormatError:
+        pass
 
 
 def read_all(received: ReceivedMessage) -> None:
@@ -287,7 +324,8 @@ def test_peeking_reads_only_what_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expiry", "expired"), [(None, False), (Timestamp(0), False), (Timestamp(10), True), (Timestamp(11), False)]
+    ("expiry", "expired"),
+    [(None, False), ("soon", False), (Timestamp(0), False), (Timestamp(10), True), (Timestamp(11), False)],
 )
 def test_expiry_is_the_absolute_time(expiry: Any, expired: bool) -> None:
     assert is_expired(section(0x73, [None] * 8 + [expiry]) + section(AMQP_VALUE, 1), 10) is expired
