@@ -166,6 +166,8 @@ def test_fewer_than_asked_for_is_status_1(
         (["broker", "--port", "70000"], "port"),
         (["demo", "--url", "amqp://x", "--tcp"], "--url"),
         (["demo", "--trace", "0"], "--trace"),
+        (["demo", "--trace", "9-5"], "--trace"),
+        (["demo", "file", "--trace", "other"], "--trace"),
         (["demo", "--max-attempts", "0"], "1 or more"),
     ],
 )

@@ -96,6 +96,12 @@ def test_the_picture_shows_a_rollback(demo: Demo) -> None:
         assert words in output
 
 
+def test_the_picture_of_the_cut(demo: Demo) -> None:
+    _, output = demo("--limit", "30", "--trace", "19-21")
+    assert "order 20 │" in output and "order 18 │" not in output
+    assert "! its connection was cut" in output.replace("\n", " ")
+
+
 def test_trace_before_the_file_is_understood(demo: Demo) -> None:
     figures, output = demo("--trace", str(DATA / "orders.txt"))
     assert figures["sent"] == 60 and "order 12" in output

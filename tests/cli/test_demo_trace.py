@@ -88,7 +88,7 @@ def test_nothing_traced_is_said() -> None:
 
 
 def test_the_collector_keeps_the_first_messages_of_its_queue() -> None:
-    collector = TraceCollector("orders", lanes=1)
+    collector = TraceCollector("orders", range(1, 2))
     logger = logging.getLogger(f"{LOGGER}.test")
     logger.setLevel(logging.DEBUG)
     logger.addHandler(collector)
@@ -104,6 +104,14 @@ def test_the_collector_keeps_the_first_messages_of_its_queue() -> None:
         logger.removeHandler(collector)
     assert [(event.event, event.message_id) for event in collector.events] == [("sent", "m1"), ("handed_over", "m1")]
     assert collector.events[1].count == 2 and collector.events[1].delivery_id == 5
+
+
+def test_the_collector_keeps_a_range() -> None:
+    collector = TraceCollector("orders", range(2, 4))
+    for number in range(1, 6):
+        fields = {"event": "sent", "queue": "orders", "message_id": f"m{number}"}
+        collector.emit(logging.makeLogRecord(fields))
+    assert [event.message_id for event in collector.events] == ["m2", "m3"]
 
 
 def test_other_records_are_no_events() -> None:

@@ -54,7 +54,8 @@ EPILOG = """\
 examples:
   jmsish demo                             the orders that come with the product, a broker in memory
   jmsish demo orders.csv --tcp            a file of yours (text, CSV, JSON lines), the broker over TCP
-  jmsish demo --trace                     draw the life of the first messages
+  jmsish demo --trace                     draw the lives of the first orders
+  jmsish demo --trace 196-204             ... and of those around the cut
   jmsish demo --aio                       the same work by the asyncio face
   jmsish demo --url amqp://localhost      the same work by a broker of yours (its queues have names of their own)
   jmsish demo --fail-every 2 --max-attempts 5 --prefetch 1
@@ -102,7 +103,7 @@ def add_view_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         nargs="?",
         const=str(TRACED),
-        help=f"draw the lives of the first N messages ({TRACED})",
+        help=f"draw the lives of the first N orders ({TRACED}), or of some: 95-105",
     )
     group.add_argument("--width", metavar="N", type=positive, help="columns of the drawing (the terminal's)")
     group.add_argument("--quiet", action="store_true", help="print the line of JSON alone")
@@ -132,12 +133,16 @@ def run(arguments: argparse.Namespace) -> int:
 def settle_trace(arguments: argparse.Namespace) -> None:
     """`--trace FILE` reads FILE as the number that may follow; what is no number was meant as the file."""
     text = arguments.trace
-    if text is None or (text.isdecimal() and int(text) > 0):
-        arguments.trace = int(text or 0)
-    elif arguments.file is None and not text.isdecimal():
-        arguments.file, arguments.trace = text, TRACED
-    else:
-        raise UsageError(f"argument --trace: {text!r} is not a number of 1 or more")
+    if text is None:
+        arguments.trace = range(0)
+        return
+    first, _, last = text.rpartition("-")
+    if last.isdecimal() and (first or "1").isdecimal():
+        arguments.trace = range(int(first or 1), int(last) + 1)
+    elif arguments.file is None:
+        arguments.file, arguments.trace = text, range(1, TRACED + 1)
+    if not isinstance(arguments.trace, range) or not arguments.trace or arguments.trace[0] < 1:
+        raise UsageError(f"argument --trace: {text!r} is neither a number of 1 or more nor a range as 95-105")
 
 
 def perform(work: Run, *, aio: bool) -> None:
@@ -187,7 +192,7 @@ def start_broker(arguments: argparse.Namespace, queues: Queues, stack: ExitStack
 
 
 @contextmanager
-def tracing(work: Run, lanes: int) -> Iterator[TraceCollector]:
+def tracing(work: Run, lanes: range) -> Iterator[TraceCollector]:
     """Listens to the client's trace for the time of the block."""
     collector = TraceCollector(work.queues.orders, lanes)
     work.labelled = lanes

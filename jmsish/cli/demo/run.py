@@ -36,7 +36,7 @@ class Run:
     report: Callable[[Ledger], None] = lambda ledger: None
     found: dict[str, list[Found]] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
-    labelled: int = 0
+    labelled: range = range(0)
 
     def producing(self) -> Any:
         return produce(self.orders, self.queues.orders, self.batch, self.ledger)
@@ -56,9 +56,9 @@ class Run:
         return collect(self.queues, self.ledger, self.found)
 
     def taken(self, message: Message) -> Taken:
-        """A message as the story sees it; the first few are remembered by their id for the picture."""
+        """A message as the story sees it; those to be drawn are remembered by their id."""
         number = int(message.properties.get(NUMBER, 0))
-        if number <= self.labelled and message.jms_message_id:
+        if number in self.labelled and message.jms_message_id:
             self.labels[message.jms_message_id] = f"order {number}"
         return Taken(number, plain_body(message.body), message.delivery_count, message.jms_redelivered)
 

@@ -75,24 +75,27 @@ RULER_STEP = 20
 
 
 class TraceCollector(logging.Handler):
-    """Keeps the events of the first `lanes` messages sent to `queue`, and of no others, so that a long run stays
+    """Keeps the events of some of the messages sent to `queue`, by their place (from 1), so that a long run stays
     small.
     """
 
-    def __init__(self, queue: str, lanes: int) -> None:
+    def __init__(self, queue: str, lanes: range) -> None:
         super().__init__(logging.DEBUG)
         self.queue = queue
         self.lanes = lanes
         self.events: list[TraceEvent] = []
+        self._sent = 0
         self._kept: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         event = event_of(record)
-        if event is None:
+        if event is None or event.queue not in ("", self.queue):
             return
-        if event.event == "sent" and len(self._kept) < self.lanes and event.queue in ("", self.queue):
-            self._kept.add(event.message_id)
-        if event.message_id in self._kept and event.queue in ("", self.queue):
+        if event.event == "sent":
+            self._sent += 1
+            if self._sent in self.lanes:
+                self._kept.add(event.message_id)
+        if event.message_id in self._kept:
             self.events.append(event)
 
 
