@@ -207,7 +207,7 @@ def test_any_octets_are_a_message_or_refused(noise: bytes, at: int) -> None:
 
 WHOLE = (
     encode_header(Header(True, 3, 500, True, 2)) + DELIVERY_ANNOTATIONS + ANNOTATIONS
-    + section(0x73, ["id", b"u", "to", "s", "r", "c", Symbol("text/plain"), None, Timestamp(1), Timestamp(2), "g", UInt(1)])
+    + section(0x73, ["id", b"u", "to", "s", "r", "c", Symbol("text/plain"), None, Timestamp(1), Timestamp(2), "g"])
     + section(0x74, {"a": 1}) + section(DATA, b"ab") + section(DATA, b"cd") + FOOTER
 )  # fmt: skip
 OCTETS_THAT_MEAN_SOMETHING = st.sampled_from(bytes.fromhex("00 01 40 45 53 70 72 73 75 77 a1 b1 c0 c1 d0 e0 f0 ff"))
