@@ -7,6 +7,7 @@ available messages, by (priority falling, sequence rising), that are not barred 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -56,8 +57,8 @@ class Line:
     receiver: Receiver
     client: Client
     default: DeliveryState | None
+    number: int
     held: list[tuple[Any, Letter]] = field(default_factory=list)
-    unresolved: list[Letter] = field(default_factory=list)
 
 
 @dataclass
@@ -80,6 +81,7 @@ class LifeOfAQueue(RuleBasedStateMachine):
         self.lines: list[Line] = []
         self.clients: list[Client] = []
         self.sequence = 0
+        self.numbers = count()
         self.dead: list[Letter] = []
         for who in range(2):
             self._connect()
@@ -118,7 +120,7 @@ class LifeOfAQueue(RuleBasedStateMachine):
             dead.append(letter)
         elif isinstance(outcome, Modified):
             if outcome.undeliverable_here:
-                letter.barred.add(id(line))
+                letter.barred.add(line.number)
             if outcome.delivery_failed:
                 self._fail(letter, True, dead)
             else:
@@ -185,7 +187,7 @@ class LifeOfAQueue(RuleBasedStateMachine):
         client = self.clients[who]
         session = client.peer.begin() if own_session else client.peer.session
         receiver = client.peer.receiver(session=session, default_outcome=default)
-        self.lines.append(Line(receiver, client, default))
+        self.lines.append(Line(receiver, client, default, next(self.numbers)))
 
     @rule(pick=picks, credit=st.integers(1, 5))
     def receive(self, pick: int, credit: int) -> None:
@@ -194,7 +196,7 @@ class LifeOfAQueue(RuleBasedStateMachine):
         line = self.lines[pick % len(self.lines)]
         line.receiver.flow(credit, drain=True)
         waiting = sorted((each for each in self.letters if each.where == QUEUE), key=lambda each: each.key)
-        expected = [letter for letter in waiting if id(line) not in letter.barred][:credit]
+        expected = [letter for letter in waiting if line.number not in letter.barred][:credit]
         arrived = line.receiver.take()
         assert [(body_of(each.payload), count_of(each.payload)) for each in arrived] == [
             (letter.body, letter.count) for letter in expected
