@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pytest
@@ -44,6 +45,21 @@ def test_a_csv_row_may_span_lines_and_be_short_or_long() -> None:
         {"id": "2", "note": ""},
         {"id": "3", "note": "x", "column_3": "y"},
     ]
+
+
+def test_a_csv_cell_may_be_long() -> None:
+    assert bodies(b"id,note\n1," + b"x" * 300_000 + b"\n", "a.csv") == [{"id": "1", "note": "x" * 300_000}]
+
+
+def test_what_csv_cannot_hold_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = csv.field_size_limit(100)
+    monkeypatch.setattr(csv, "field_size_limit", lambda *size: 100)
+    try:
+        with pytest.raises(ValueError, match="line 2 is not CSV"):
+            read_orders(b"id,note\n1," + b"x" * 101 + b"\n", "a.csv")
+    finally:
+        monkeypatch.undo()
+        csv.field_size_limit(limit)
 
 
 @pytest.mark.parametrize("mark", [";", "\t", "|"])

@@ -96,15 +96,25 @@ def split_lines(text: str) -> list[str]:
 
 def _csv_bodies(text: str, delimiter: str | None) -> tuple[list[Body], tuple[str, ...]]:
     mark = delimiter or _delimiter(text)
-    rows = [
-        row for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if any(cell.strip() for cell in row)
-    ]
+    rows = _csv_rows(text, mark)
     if not rows:
         return [], ()
     if not has_header(rows):
         return [mark.join(row) for row in rows], ()
     header = tuple(name.strip() for name in rows[0])
     return [_row_body(header, row) for row in rows[1:]], header
+
+
+def _csv_rows(text: str, mark: str) -> list[list[str]]:
+    """All rows but blank ones."""
+    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+    try:
+        return [row for row in reader if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise ValueError(
+            f"line {reader.line_num} is not CSV: {error} (--format text takes lines as they are)"
+        ) from error
 
 
 def _row_body(header: tuple[str, ...], row: list[str]) -> dict[str, Any]:
