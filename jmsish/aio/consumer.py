@@ -39,6 +39,7 @@ class MessageConsumer(ConsumerFace, Closing):
             return await self.receive_no_wait()
         async with self._session._exclusive:
             driver = self._session._driver
+            await driver.refresh()
             driver.core.now = monotonic()
             delivery = self._core.receive_now()
             if delivery is not None:

@@ -68,6 +68,7 @@ class ListenerTask:
     async def _deliver(self) -> int:
         """Call one listener; how often its message has failed in a row."""
         driver, core = self._session._driver, self._session._core
+        await driver.refresh()
         ready: tuple[ClientConsumer, Delivery] | None = driver.call(core.next_for_listener)
         if ready is None:
             return 0

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from jmsish.client.procedures import Procedure, fail, settle
+from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.producer import Completion, rejection, unknown_outcome
 from jmsish.client.session import ClientSession
 from jmsish.client.temporary import TemporaryNodes
@@ -318,6 +318,10 @@ class ClientConnection:
         self.started = False
 
     def close(self) -> Procedure[None]:
+        """Close the connection; a lost one silently."""
+        return silenced(self._close(), lambda: self.failure is not None)
+
+    def _close(self) -> Procedure[None]:
         """Close every session, then the connection; what goes wrong on the way is no reason to stay."""
         if self.closed:
             return

@@ -16,7 +16,7 @@ from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from jmsish.client.procedures import Procedure, fail, settle
+from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.engine.outcomes import RELEASED, AmqpError
 from jmsish.errors import IllegalStateError, JMSError, OperationTimeoutError, error_for
 
@@ -272,6 +272,10 @@ class ClientConsumer:
         settle(waiter)
 
     def close(self) -> Procedure[None]:
+        """Close the consumer; on a lost connection silently."""
+        return silenced(self._close(), lambda: self.session.failure is not None)
+
+    def _close(self) -> Procedure[None]:
         """Drain, release what was not read, detach; the detach waits for what is handed over and not settled."""
         self.begin_close()
         if self.closed:

@@ -8,14 +8,25 @@ Each step runs while the driver owns the connection; between steps nobody owns i
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import Any, TypeVar
+
+from jmsish.errors import JMSError
 
 T = TypeVar("T")
 
 Wait = tuple["Future[Any]", "float | None"]
 Procedure = Generator[Wait, Any, T]
+
+
+def silenced(closing: Procedure[None], lost: Callable[[], bool]) -> Procedure[None]:
+    """Close something; a connection lost meanwhile is no error of the close: what it held has gone back."""
+    try:
+        yield from closing
+    except JMSError:
+        if not lost():
+            raise
 
 
 def settle(future: Future[Any] | None, result: Any = None) -> None:

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jmsish.client.links import attach_producer
-from jmsish.client.procedures import Procedure, fail, settle
+from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.engine.outcomes import Accepted, AmqpError, Modified, Rejected, Released
 from jmsish.errors import IllegalStateError, JMSError, SendRejectedError, UnsupportedFeatureError, error_for
 
@@ -180,6 +180,10 @@ class ClientProducer:
             fail(future, error)
 
     def close(self) -> Procedure[None]:
+        """Close the producer; on a lost connection silently."""
+        return silenced(self._close(), lambda: self.session.failure is not None)
+
+    def _close(self) -> Procedure[None]:
         """Detach, once every outcome somebody waits for has come."""
         if self.closed:
             return

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jmsish.client.ledger import ClientLedger
 from jmsish.client.links import attach_consumer
-from jmsish.client.procedures import Procedure, fail, settle
+from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.transaction import NONE, TransactionController
 from jmsish.destination import Destination
 from jmsish.engine.outcomes import (
@@ -71,7 +71,9 @@ class ClientSession:
             raise IllegalStateError("the session is closed")
 
     def siblings(self, consumer: ClientConsumer) -> list[ClientConsumer]:
-        """The other open consumers of this session on the same queue."""
+        """The other open consumers of this session on the same queue, with which it shares; under "never" with none."""
+        if self.connection.options.cancel_on_commit == "never":
+            return []
         queue = consumer.destination
         return [c for c in self.consumers if c is not consumer and c.destination == queue and not c.browsing]
 
@@ -315,7 +317,7 @@ class ClientSession:
         """Attach a consumer; unread buffers of its siblings go back first, so that it sees all there is (D1)."""
         self.check()
         yield from self.ready_to_consume()
-        if not consumer.browsing:
+        if self.siblings(consumer) and not consumer.browsing:
             yield from self._cancel_for(consumer)
         self.consumers.append(consumer)
         try:
@@ -339,9 +341,7 @@ class ClientSession:
             raise UnsupportedFeatureError(f"the broker does not apply the filter {', '.join(missing)}", scope="link")
 
     def _cancel_for(self, newcomer: ClientConsumer) -> Procedure[None]:
-        siblings = [c for c in self.consumers if c.destination == newcomer.destination and not c.browsing]
-        if not siblings:
-            return
+        siblings = self.siblings(newcomer)
         self.consumers.append(newcomer)  # from now on the siblings' credit is on demand
         try:
             yield from self.cancel(siblings)
@@ -357,6 +357,10 @@ class ClientSession:
         self.prompt()
 
     def close(self) -> Procedure[None]:
+        """Close the session; on a lost connection silently."""
+        return silenced(self._close(), lambda: self.failure is not None)
+
+    def _close(self) -> Procedure[None]:
         """Give everything back, roll back what is open, end the AMQP session (redelivery.md b.4)."""
         if self.closed:
             return

@@ -16,7 +16,7 @@ from ssl import SSLContext
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
-from jmsish.drivers.core import COALESCE_OCTETS, ClientCore, Steps
+from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
 from jmsish.drivers.transport import PipeEnd
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
 
@@ -116,6 +116,7 @@ class LoopDriver:
         self.loop = asyncio.get_running_loop()
         self.wire: Wire | None = None
         self._flushing = False
+        self._last_read = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopped = False
@@ -219,9 +220,19 @@ class LoopDriver:
     # -- bytes -----------------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> None:
-        self.core.now = monotonic()
+        self.core.now = self._last_read = monotonic()
         self.core.receive(data)
         self.nudge()
+
+    async def refresh(self) -> None:
+        """Before a message is handed over: hear what the wire says, so that no loss goes unnoticed for long.
+
+        Three turns of the loop: to look at the socket, to read it, and to be told of its end.
+        """
+        if monotonic() - self._last_read > COALESCE_SECONDS:
+            self._last_read = monotonic()
+            for _ in range(3):
+                await asyncio.sleep(0)
 
     def receive_eof(self, error: Exception | None) -> None:
         self.core.now = monotonic()

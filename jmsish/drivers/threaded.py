@@ -47,6 +47,7 @@ class ThreadedDriver:
         self.lock = threading.Lock()
         self._sending = False
         self._reading = False
+        self._read_for: Future[Any] | None = None
         self._standing_by = False  # the standby reader is blocked in recv
         self._last_read = monotonic()
         self._last_flush = 0.0
@@ -68,7 +69,10 @@ class ThreadedDriver:
         """Run `function` as the owner of the core; what it has to say leaves when somebody flushes."""
         with self.lock:
             self.core.now = monotonic()
-            return function(*args)
+            try:
+                return function(*args)
+            finally:
+                self._wake()
 
     def run(self, steps: Steps[T]) -> T:
         """Run a procedure to its end in this thread."""
@@ -85,6 +89,8 @@ class ThreadedDriver:
                 except BaseException:
                     self._after_failure()
                     raise
+                finally:
+                    self._wake()
             try:
                 result, error = self.wait(future, deadline), None
             except BaseException as raised:
@@ -111,7 +117,7 @@ class ThreadedDriver:
                 if self._reading:
                     self._wait_for_reader(future, deadline, now)
                 else:
-                    self._read(deadline, now)
+                    self._read(deadline, now, future)
                     self._last_read = monotonic()
         finally:
             successor = None if self._reading else next(iter(self._waiters), None)
@@ -132,9 +138,10 @@ class ThreadedDriver:
             self.lock.acquire()
             del self._waiters[signal]
 
-    def _read(self, deadline: float | None, now: float) -> None:
-        """Read once and feed the core.  Lock held at entry and exit, not while reading."""
+    def _read(self, deadline: float | None, now: float, future: Future[Any] | None = None) -> None:
+        """Read once, for whoever waits for `future`, and feed the core.  Lock held at entry and exit, not between."""
         self._reading = True
+        self._read_for = future
         try:
             tick = self.core.tick(now)
             until = tick if deadline is None else deadline if tick is None else min(tick, deadline)
@@ -146,6 +153,7 @@ class ThreadedDriver:
                 self.lock.acquire()
         finally:
             self._reading = False
+            self._read_for = None
         self._feed(data)
 
     def _recv(self, timeout: float | None) -> bytes | None:
@@ -166,11 +174,17 @@ class ThreadedDriver:
             core.receive_eof()
         else:
             core.tick(core.now)
+        self._wake()
+        if core.calls:
+            self._hand_out_calls()
+
+    def _wake(self) -> None:
+        """Wake the threads whose futures are done, the one that reads included.  Lock held."""
         for signal, future in self._waiters.items():
             if future.done():
                 release(signal)
-        if core.calls:
-            self._hand_out_calls()
+        if self._read_for is not None and self._read_for.done():
+            self.transport.interrupt()
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -205,6 +219,11 @@ class ThreadedDriver:
         elif self._standing_by:
             self._last_read = now
             self.transport.interrupt()
+
+    def refresh(self) -> None:
+        """Before a message is handed over: hear what the wire says, so that no loss goes unnoticed for long."""
+        if monotonic() - self._last_read > COALESCE_SECONDS:
+            self.poll()
 
     def poll(self) -> None:
         """Take in what has arrived, without waiting."""

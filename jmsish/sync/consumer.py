@@ -38,6 +38,7 @@ class MessageConsumer(ConsumerFace, Closing):
             return self.receive_no_wait()
         with self._session._exclusive:
             driver = self._session._driver
+            driver.refresh()
             with driver.lock:
                 driver.core.now = monotonic()
                 delivery = self._core.receive_now()

@@ -69,6 +69,7 @@ class ListenerThread:
     def _deliver(self) -> int:
         """Call one listener; how often its message has failed in a row."""
         driver, core = self._session._driver, self._session._core
+        driver.refresh()
         ready: tuple[ClientConsumer, Delivery] | None = driver.call(core.next_for_listener)
         if ready is None:
             return 0
