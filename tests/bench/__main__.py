@@ -1,4 +1,4 @@
-"""`python -m tests.bench [rates|broker|engine|depth|startup] [options]`; without a name all of them, one after the other."""
+"""`python -m tests.bench [rates|broker|engine|depth|startup] [options]`; without a name, all of them."""
 
 from __future__ import annotations
 

@@ -124,14 +124,7 @@ class Program:
         self.async_send(count, queue)
 
     def empty(self, count: int, queue: str) -> None:
-        """Take everything there is; the count does not matter."""
-        connection, session = self.session()
-        with connection:
-            for name in (queue, queue + ".out"):
-                consumer = session.create_consumer(session.create_queue(name))
-                while consumer.receive(timeout=0) is not None:
-                    pass
-                consumer.close()
+        self.receive(count, queue)
 
     def next(self, consumer: jmsish.MessageConsumer) -> jmsish.Message:
         message = consumer.receive(timeout=PATIENCE)

@@ -30,7 +30,7 @@ class Program:
         self.place = (parts.hostname, parts.port)
 
     def sync_send(self, count: int, queue: str) -> None:
-        connection = stomp.Connection12([self.place])
+        connection = stomp.Connection12([self.place], auto_content_length=False)  # else Artemis takes it for octets
         receipts = Receipts()
         connection.set_listener("", receipts)
         connection.connect(wait=True)
