@@ -293,8 +293,8 @@ class ThreadedDriver:
     # -- standing by -----------------------------------------------------------------------------------------------
 
     def _stand_by(self) -> None:
-        """The standby reader's life."""
-        while not self._stopped:
+        """The standby reader's life: to the close, or to the loss of the connection, which leaves nothing to read."""
+        while not self._stopped and self.core.failure is None:
             self.lock.acquire()
             now = monotonic()
             quiet = not self._reading and now - self._last_read >= QUIET
