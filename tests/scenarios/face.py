@@ -66,6 +66,10 @@ class Face(ABC):
         """Starts something beside the scenario: in a thread or in a task of that name."""
 
     @abstractmethod
+    async def yield_(self) -> None:
+        """Lets others run, if they need that."""
+
+    @abstractmethod
     def here(self) -> str:
         """The name of the thread or task that runs."""
 
@@ -125,6 +129,7 @@ class Face(ABC):
         for connection in self.connections:
             if not connection.is_closed:
                 await round_trip(connection)
+                await self.yield_()
 
     async def turns(self, count: int) -> None:
         """Round trips on a connection that the scenario does not use: time passes, in events."""
@@ -132,6 +137,7 @@ class Face(ABC):
             self._watcher = await self._connect(self.broker.url, {})
         for _ in range(count):
             await round_trip(self._watcher)
+            await self.yield_()
 
     async def eventually(self, condition: Callable[[], bool], what: Callable[[], str]) -> None:
         """Waits, by round trips to the broker, until a condition about the broker holds."""
@@ -173,6 +179,9 @@ class SyncFace(Face):
     async def spawn(self, work: Coroutine[Any, Any, T], name: str = "second") -> Task[T]:
         return Running(work, name)
 
+    async def yield_(self) -> None:
+        """Threads run by themselves."""
+
     def here(self) -> str:
         return threading.current_thread().name
 
@@ -190,8 +199,12 @@ class AioFace(Face):
 
     async def spawn(self, work: Coroutine[Any, Any, T], name: str = "second") -> Task[T]:
         task = asyncio.create_task(work, name=name)
-        await asyncio.sleep(0)  # lets it run to its first wait
+        await self.yield_()
         return task
+
+    async def yield_(self) -> None:
+        """One turn of the loop: whoever is ready now has run to its next wait."""
+        await asyncio.sleep(0)
 
     def here(self) -> str:
         task = asyncio.current_task()

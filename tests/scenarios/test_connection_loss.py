@@ -84,9 +84,10 @@ async def test_a_listener_hears_no_more_after_a_loss(face: Face) -> None:
     consumer.listener = on_message
     await play.connection.start()
     await log.until("in")
+    play.connection.exception_listener = lambda error: log.add("cut")
     face.cut(play.connection)
+    await log.until("cut")
     await play.queue.comes_to(3, acquired=0)
-    log.add("cut")
     await log.until("out")
     await face.turns(3)
     await play.connection.close()
