@@ -89,17 +89,25 @@ class ClientConsumer:
         link = self.link
         if self.drained is not None:
             return self.drained
-        if link is None or not link.remote_attached or link.credit == 0:
+        if link is None or not link.remote_attached or (link.credit == 0 and link.current is None):
             return None
         self.drained = Future()
-        link.flow(link.credit, drain=True)
+        link.flow(max(link.credit, 1), drain=True)
         return self.drained
 
     def on_credit(self) -> None:
-        """The broker moved our credit: a drain is answered once none is left."""
-        if self.drained is not None and (self.link is None or self.link.credit == 0):
-            drained, self.drained = self.drained, None
-            settle(drained)
+        """The broker moved our credit: a drain is answered once none is left and no delivery is half here.
+
+        Some brokers (proton-j: Artemis) answer in mid-delivery, and send the rest of it only for new credit.
+        """
+        link = self.link
+        if self.drained is None or (link is not None and link.credit > 0):
+            return
+        if link is not None and link.current is not None:
+            link.flow(1, drain=True)
+            return
+        drained, self.drained = self.drained, None
+        settle(drained)
 
     # -- deliveries ------------------------------------------------------------------------------------------------
 
@@ -109,7 +117,7 @@ class ClientConsumer:
             return
         self.buffer.append(delivery)
         trace = self.session.connection.trace
-        if trace is not None:
+        if trace is not None and not self.browsing:
             trace.delivery("prefetched", delivery, self.destination, self)
         waiter = self.waiter
         if waiter is not None:

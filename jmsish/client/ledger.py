@@ -78,7 +78,7 @@ class ClientLedger:
         session = self.session
         mode = session.mode
         trace = session.connection.trace
-        if trace is not None:
+        if trace is not None and not consumer.browsing:
             trace.delivery("handed_over", delivery, consumer.destination, consumer)
         if delivery.remote_settled:
             pass

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from ssl import SSLContext
@@ -141,7 +142,7 @@ class LoopDriver:
             text = f"connecting to {where} took longer than {timeout} s"
             raise ConnectionLostError(text, scope="connection") from None
         except OSError as error:
-            raise ConnectionLostError(f"cannot connect to {where}: {error}", scope="connection") from error
+            raise ConnectionLostError(f"cannot connect to {where}: {os.strerror(error.errno) if error.errno else error}", scope="connection") from error
         self.wire = wire
         self._watch()
 
