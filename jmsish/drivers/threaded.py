@@ -312,6 +312,7 @@ class ThreadedDriver:
                 self._step_back()
                 self.lock.release()
             self.flush()
+        self.transport.close()
 
     def _step_back(self) -> None:
         """Once the standby reader has woken somebody, that thread reads on.  Lock held."""
