@@ -13,11 +13,12 @@ import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
-from ssl import SSLContext
+from ssl import SSLContext, SSLError
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
+from jmsish.drivers.tls import sentence
 from jmsish.drivers.transport import PipeEnd
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
 
@@ -141,6 +142,9 @@ class LoopDriver:
         except asyncio.TimeoutError:
             text = f"connecting to {where} took longer than {timeout} s"
             raise ConnectionLostError(text, scope="connection") from None
+        except SSLError as error:
+            text = f"TLS with {where} failed: {sentence(error, b'')}"
+            raise ConnectionLostError(text, scope="connection") from error
         except OSError as error:
             raise ConnectionLostError(f"cannot connect to {where}: {os.strerror(error.errno) if error.errno else error}", scope="connection") from error
         self.wire = wire

@@ -45,7 +45,7 @@ class TlsCodec:
                     self._incoming.write(data)
                 return self._read() if self.established or self._shake() else b""
         except ssl.SSLError as error:
-            raise TlsFailure(_sentence(error, data if self._first else b"")) from error
+            raise TlsFailure(sentence(error, data if self._first else b"")) from error
         finally:
             self._first = self._first and not data
 
@@ -79,7 +79,7 @@ class TlsCodec:
                 while sent < len(data):
                     sent += self._object.write(memoryview(data)[sent:])
         except ssl.SSLError as error:
-            raise TlsFailure(_sentence(error, b"")) from error
+            raise TlsFailure(sentence(error, b"")) from error
 
     def close(self) -> None:
         """Say ``close_notify``; the peer's answer is not waited for."""
@@ -108,7 +108,7 @@ class TlsCodec:
         return None
 
 
-def _sentence(error: ssl.SSLError, first: bytes) -> str:
+def sentence(error: ssl.SSLError, first: bytes) -> str:
     """What went wrong, in words: OpenSSL's own speak of versions when the peer does not speak TLS at all."""
     if first.startswith(b"AMQP"):
         return "the peer speaks AMQP without TLS"

@@ -42,6 +42,7 @@ from .handshake import Handshake
 from .heartbeat import Heartbeat
 from .link import FAST_LAYOUT_SIZE, Link
 from .performatives import NAMES, Open, decode_list, encode_close, encode_open, performative_code
+from .quick import take_quick
 from .sasl import SaslClient, SaslServer
 from .session import INCOMING_WINDOW, EngineSession
 from .states import AmqpError
@@ -50,6 +51,7 @@ from .values import DecodeError
 __all__ = ["Engine"]
 
 _unpack_fast = Struct(">I13sIH4sH").unpack_from
+_TRANSFER = b"\x00\x53\x14"  # The descriptor of a transfer, in any layout.
 _unpack_header = HEADER.unpack_from
 _unpack_size = Struct(">I").unpack_from
 
@@ -390,9 +392,17 @@ class Engine(Endpoint):
                     self._check_frame(_unpack_size(data, pos)[0], 2, AMQP_FRAME)
                 return pos
             size, offset, kind, channel = _unpack_header(data, pos)
-            self._check_frame(size, offset, kind)
+            if size > self.frames_limit or size < 8 or offset != 2 or kind != AMQP_FRAME:
+                self._check_frame(size, offset, kind)
             if size > left:
                 return pos
+            if size > 20 and offset == 2 and data[pos + 8 : pos + 11] == _TRANSFER:
+                try:
+                    if take_quick(self, channel, data, pos + 11, pos + size):
+                        pos += size
+                        continue
+                except (IndexError, StructError):
+                    pass  # Cut off in the middle of its fields: the general way says so.
             body = pos + offset * 4
             pos += size
             if body != pos:
@@ -445,7 +455,7 @@ class Engine(Endpoint):
                     FRAMING_ERROR, f"protocol mismatch: the peer speaks {name_foreign_protocol(rest)}, not AMQP 1.0"
                 )
                 return
-            text = "the peer closed the socket in the middle of the protocol handshake"
+            text = "the peer closed the socket in the middle of the protocol handshake, as a port that expects TLS does"
         elif self.local_closed:
             text = "the peer closed the socket without answering our close"
         else:
