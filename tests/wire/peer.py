@@ -1,7 +1,7 @@
 """A broker end that does as the test says, facing a client core: frames are recorded and told in short words.
 
-Nothing moves by itself: `Peer.run` steps a procedure of the client and carries the octets to and fro until it is done or
-until nothing moves any more, in which case its time is over.
+Nothing moves by itself: `Peer.run` steps a procedure of the client and carries the octets to and fro until it is done
+or nothing moves any more, in which case its time is over.
 """
 
 from __future__ import annotations
