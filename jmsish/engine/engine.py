@@ -420,20 +420,22 @@ class Engine(Endpoint):
             raise Fault(FRAMING_ERROR, f"a frame of type {kind}, where type 0 is AMQP's")
 
     def _take_frame(self, channel: int, data: bytes, pos: int, end: int) -> None:
-        name = "a frame"
+        descriptor: Any = None
+        code = -1
         try:
-            descriptor, pos = read_descriptor(data, pos)
-            code = performative_code(descriptor)
-            name = NAMES.get(code, "")
-            if not name:
-                raise Fault(DECODE_ERROR, f"a frame whose body is no performative, but {descriptor!r}")
+            if data[pos] == 0 and data[pos + 1] == 0x53:
+                descriptor = code = data[pos + 2]
+                pos += 3
+            else:
+                descriptor, pos = read_descriptor(data, pos)
+                code = performative_code(descriptor)
             taker = incoming.TAKERS.get(code)
             if taker is None:
-                control.TAKERS[code](self, channel, decode_list(data, pos, end, name))
+                self._take_control(code, descriptor, channel, data, pos, end)
                 return
             session = self.remote_sessions.get(channel)
-            if session is None or self.local_closed:
-                control.refuse_stray(self, name, channel)
+            if session is None or self.mute:
+                control.refuse_stray(self, NAMES[code], channel)
             elif not session.discarding and (not session.mute or code in incoming.TAKEN_AFTER_END):
                 taker(session, data, pos, end)
         except LinkFault as fault:
@@ -441,8 +443,15 @@ class Engine(Endpoint):
         except SessionFault as fault:
             self.remote_sessions[channel].fail(AmqpError(fault.condition, fault.description))
         except (DecodeError, IndexError, ValueError, StructError) as error:
-            text = str(error) if isinstance(error, DecodeError) else "the octets end inside a value"
+            text = str(error) if isinstance(error, ValueError) else "the octets end inside a value"
+            name = NAMES.get(code, "a frame")
             raise Fault(DECODE_ERROR, f"{name} on channel {channel} cannot be decoded: {text}") from None
+
+    def _take_control(self, code: int, descriptor: Any, channel: int, data: bytes, pos: int, end: int) -> None:
+        taker = control.TAKERS.get(code)
+        if taker is None:
+            raise Fault(DECODE_ERROR, f"a frame whose body is no performative, but {descriptor!r}")
+        taker(self, channel, decode_list(data, pos, end, NAMES[code]))
 
     def receive_eof(self) -> None:
         """The peer will send nothing more."""
