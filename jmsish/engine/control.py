@@ -70,7 +70,6 @@ def take_begin(engine: Engine, channel: int, fields: list[Any]) -> None:
     session.advance(REMOTE_OPEN)
     session.remote_channel = channel
     session.remote_handle_max = begin.handle_max
-    session.first_incoming_id = begin.next_outgoing_id
     session.incoming_end = (begin.next_outgoing_id + session.incoming_left) & _MASK
     session.set_remote_window(session.initial_outgoing_id, begin.incoming_window)
     engine.remote_sessions[channel] = session

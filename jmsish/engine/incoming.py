@@ -293,6 +293,11 @@ def _first_frame(session: EngineSession, link: Link, fields: list[Any]) -> Deliv
     else:
         # Pipelined before our attach: nothing has been granted, and the delivery-count goes on alone.
         link.limit = (link.limit + 1) & _MASK
+    if not session.has_received:
+        # The first of the session goes the general way, so that the short ones need not ask.
+        session.has_received, session.first_incoming_id = True, number
+        for other in session.remote_links.values():
+            other.arm()
     delivery = Delivery(link, number, tag, b"", bool(settled), bool(settled))
     delivery.complete = False
     delivery.remote_state = state

@@ -254,7 +254,7 @@ class Link(Endpoint):
             if self.handle < 0x100:
                 self.fast_key = fast_key(session.channel, self.handle)
                 self.fast_size = engine.max_frame_out - _STATE_LIMIT
-        elif self.remote_handle < 0x100 and self.current is None and not self.discarding:
+        elif self.remote_handle < 0x100 and self.current is None and session.has_received and not self.discarding:
             self.payload_limit = self.max_message_size or engine.max_frame_size
             self.fast_limit = min(engine.max_frame_size, self.payload_limit + FAST_LAYOUT_SIZE)
             self.fast_key = fast_key(session.remote_channel, self.remote_handle)

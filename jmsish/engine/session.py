@@ -79,6 +79,7 @@ class EngineSession(Endpoint):
         "engine",
         "fault",
         "first_incoming_id",
+        "has_received",
         "incoming",
         "incoming_end",
         "incoming_left",
@@ -104,7 +105,9 @@ class EngineSession(Endpoint):
         self.remote_channel = -1
         self.incoming: dict[int, Delivery] = {}
         self.outgoing: dict[int, Delivery] = {}
+        # The id of the first delivery, from which the ids of later ones count: peers begin where they like.
         self.first_incoming_id = 0
+        self.has_received = False
         self.links: dict[int, Link] = {}
         self.remote_links: dict[int, Link] = {}
         self.awaiting: dict[tuple[str, bool], list[Link]] = {}

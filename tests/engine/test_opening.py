@@ -1,27 +1,16 @@
-"""Protocol headers, SASL, open and close."""
+"""Protocol headers, open and close."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
 from jmsish.engine import events
-from jmsish.engine.conditions import EngineStateError, Fault
+from jmsish.engine.conditions import EngineStateError
 from jmsish.engine.engine import Engine
 from jmsish.engine.outcomes import AmqpError
-from jmsish.engine.sasl import SaslClient, SaslServer
+from jmsish.engine.sasl import SaslClient
 from tests.engine.pair import Pair, Wire, expect, kinds
-from tests.wire.frames import AMQP_HEADER, SASL_HEADER, Raw, composite, read, symbols, wrap, write
-
-
-def users(mechanism: str, username: str | None, password: str | None) -> str | None:
-    if mechanism == "ANONYMOUS":
-        return "anonymous"
-    if mechanism == "EXTERNAL":
-        return "certified"
-    return username if password == "secret" else None
-
+from tests.wire.frames import AMQP_HEADER, SASL_HEADER, Raw, composite, read, wrap, write
 
 # -- without SASL ------------------------------------------------------------------------------------------------------
 
@@ -171,190 +160,6 @@ def test_a_header_in_single_octets() -> None:
     assert engine.take_output() == AMQP_HEADER and engine.error is None
 
 
-# -- SASL --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("client", "identity", "mechanism"),
-    [
-        ({}, "anonymous", "ANONYMOUS"),
-        ({"username": "u", "password": "secret"}, "u", "PLAIN"),
-        ({"username": "u", "password": "secret", "external": True}, "certified", "EXTERNAL"),
-        ({"mechanisms": ["ANONYMOUS"], "username": "u", "password": "x"}, "anonymous", "ANONYMOUS"),
-    ],
-)
-def test_the_strongest_mechanism_is_taken(client: dict[str, Any], identity: str, mechanism: str) -> None:
-    pair = Pair(
-        client={"sasl": SaslClient(**client)},
-        server={"sasl": SaslServer(["ANONYMOUS", "PLAIN", "EXTERNAL"], users)},
-    )
-    pair.client.open()
-    pair.pump()
-    assert pair.server.take_events() == [(events.AUTHENTICATED, identity, mechanism), (events.OPENED,)]
-
-
-def test_frames_wait_for_the_end_of_the_exchange() -> None:
-    client = Engine(server=False, container_id="c", sasl=SaslClient())
-    client.open()
-    assert client.take_output() == SASL_HEADER
-    client.receive(SASL_HEADER + write("sasl-mechanisms", sasl_server_mechanisms=["ANONYMOUS"]))
-    [init] = read(client.take_output())
-    assert (init.name, init.mechanism, init.initial_response) == ("sasl-init", "ANONYMOUS", b"anonymous")
-    client.receive(write("sasl-outcome", code=0))
-    assert [frame.name for frame in read(client.take_output())] == ["header", "open"]
-
-
-def test_a_wrong_password_is_an_authentication_failure_at_both_ends() -> None:
-    pair = Pair(
-        client={"sasl": SaslClient(username="u", password="wrong")}, server={"sasl": SaslServer(["PLAIN"], users)}
-    )
-    pair.client.open()
-    pair.pump()
-    [(_, error)] = expect(pair.client, events.FAILED)
-    assert error.condition == "amqp:unauthorized-access"
-    assert "PLAIN" in error.description and "'u'" in error.description and "wrong" not in error.description
-    [(_, error)] = expect(pair.server, events.FAILED)
-    assert error.condition == "amqp:unauthorized-access"
-    assert pair.client.closed and pair.server.closed
-    assert [frame.name for _, frame in pair.frames][-1] == "sasl-outcome", "W15: nothing else is answered"
-
-
-def test_no_common_mechanism_names_both_lists() -> None:
-    pair = Pair(client={"sasl": SaslClient()}, server={"sasl": SaslServer(["PLAIN", "EXTERNAL"], users)})
-    pair.pump()
-    [(_, error)] = expect(pair.client, events.FAILED)
-    assert error.condition == "amqp:unauthorized-access"
-    assert "PLAIN, EXTERNAL" in error.description and "ANONYMOUS" in error.description
-
-
-def test_a_user_name_is_never_dropped_silently() -> None:
-    client = SaslClient(username="u", password="p")
-    with pytest.raises(Fault, match="ANONYMOUS"):
-        client.choose(["ANONYMOUS"])
-
-
-def test_pipelined_frames_behind_the_exchange() -> None:
-    wire = Wire(sasl=SaslServer(["PLAIN"], users))
-    frames = wire.raw(
-        SASL_HEADER
-        + write("sasl-init", mechanism="PLAIN", initial_response=b"\0u\0secret")
-        + AMQP_HEADER
-        + write("open", container_id="c")
-    )
-    assert [frame.name for frame in frames] == ["header", "sasl-mechanisms", "sasl-outcome", "header"]
-    assert [event[0] for event in wire.events()] == [events.AUTHENTICATED, events.OPENED]
-
-
-def test_plain_without_an_initial_response_is_asked_for_it() -> None:
-    wire = Wire(sasl=SaslServer(["PLAIN"], users))
-    wire.raw(SASL_HEADER)
-    [challenge] = wire.send("sasl-init", mechanism="PLAIN")
-    assert (challenge.name, challenge.challenge) == ("sasl-challenge", b"")
-    [outcome] = wire.send("sasl-response", response=b"\0u\0secret")
-    assert outcome.code == 0
-
-
-@pytest.mark.parametrize(
-    "octets",
-    [
-        write("sasl-mechanisms", sasl_server_mechanisms=["PLAIN"]),
-        write("sasl-challenge", challenge=b""),
-        write("sasl-outcome", code=0),
-        write("sasl-response", response=b""),
-        wrap(b"", kind=1),
-        write("open", container_id="c"),
-        write("sasl-init", initial_response=b""),
-        wrap(b"\x00\x53\x41\xc0\x03\x01\xa3\x09PL", kind=1),
-        wrap(b"\xa1\x01x", kind=1),
-    ],
-)
-def test_a_broken_exchange_closes(octets: bytes) -> None:
-    wire = Wire(sasl=SaslServer(["PLAIN"], users))
-    wire.raw(SASL_HEADER)
-    assert wire.raw(octets) == []
-    expect(wire.engine, events.FAILED)
-    assert wire.engine.closed
-
-
-def test_a_mechanism_not_offered_is_refused() -> None:
-    wire = Wire(sasl=SaslServer(["PLAIN"], users))
-    wire.raw(SASL_HEADER)
-    [outcome] = wire.send("sasl-init", mechanism="CRAM-MD5")
-    assert outcome.code == 1 and wire.engine.closed
-
-
-def test_an_authenticator_that_raises_denies() -> None:
-    def broken(mechanism: str, username: str | None, password: str | None) -> str | None:
-        raise LookupError("directory down")
-
-    wire = Wire(sasl=SaslServer(["PLAIN"], broken))
-    wire.raw(SASL_HEADER)
-    [outcome] = wire.send("sasl-init", mechanism="PLAIN", initial_response=b"\0u\0p")
-    assert outcome.code == 2 and wire.engine.closed
-    assert wire.engine.error is not None and "directory down" in (wire.engine.error.description or "")
-
-
-def test_long_tokens_pass_and_huge_sasl_frames_do_not() -> None:
-    tokens: list[bytes | None] = []
-
-    def token(mechanism: str, response: bytes | None) -> str | None:
-        tokens.append(response)
-        return "somebody"
-
-    wire = Wire(sasl=SaslServer(["XOAUTH2"], users, token=token))
-    wire.raw(SASL_HEADER)
-    [outcome] = wire.send("sasl-init", mechanism="XOAUTH2", initial_response=b"t" * 10_000)
-    assert outcome.code == 0 and tokens == [b"t" * 10_000]
-
-    wire = Wire(sasl=SaslServer(["PLAIN"], users))
-    wire.raw(SASL_HEADER)
-    wire.raw(b"\x00\x00\x40\x01\x02\x01\x00\x00")
-    assert wire.engine.error is not None and "16385" in (wire.engine.error.description or "")
-
-
-def test_a_server_that_wants_sasl_says_so_to_a_bare_client() -> None:
-    wire = Wire(sasl=SaslServer(["PLAIN"], users))
-    [header] = wire.raw(AMQP_HEADER)
-    assert header.octets == SASL_HEADER and wire.engine.closed
-    assert "SASL" in str(wire.engine.error)
-
-
-def test_a_server_may_take_clients_without_sasl() -> None:
-    wire = Wire(sasl=SaslServer(["PLAIN"], users, allow_no_sasl=True))
-    [header] = wire.raw(AMQP_HEADER)
-    assert header.octets == AMQP_HEADER and not wire.engine.closed
-    wire.send("open", container_id="c")
-    assert kinds(wire.engine) == ["OPENED"]
-
-
-def test_a_server_without_sasl_refuses_it() -> None:
-    wire = Wire()
-    [header] = wire.raw(SASL_HEADER)
-    assert header.octets == AMQP_HEADER and wire.engine.closed
-
-
-@pytest.mark.parametrize(("header", "said"), [(AMQP_HEADER, "no SASL"), (b"AMQP\x00\x00\x09\x01", "AMQP 0-9-1")])
-def test_a_client_that_wants_sasl_and_gets_none(header: bytes, said: str) -> None:
-    client = Engine(server=False, container_id="c", sasl=SaslClient())
-    client.receive(header)
-    assert said in str(client.error)
-
-
-def test_a_client_without_sasl_is_told_that_the_server_demands_it() -> None:
-    client = Engine(server=False, container_id="c")
-    client.receive(SASL_HEADER)
-    assert client.error is not None and client.error.condition == "amqp:unauthorized-access"
-
-
-def test_a_challenge_that_anonymous_cannot_expect_is_still_answered() -> None:
-    client = Engine(server=False, container_id="c", sasl=SaslClient(username="u", password="p"))
-    client.receive(SASL_HEADER + write("sasl-mechanisms", sasl_server_mechanisms=symbols("PLAIN")))
-    client.take_output()
-    client.receive(write("sasl-challenge", challenge=b""))
-    [response] = read(client.take_output())
-    assert response.response == b"\0u\0p"
-
-
 # -- open --------------------------------------------------------------------------------------------------------------
 
 
@@ -429,3 +234,77 @@ def test_symbolic_descriptors_mean_the_same() -> None:
     wire.engine.open()
     wire.send("begin", next_outgoing_id=0, incoming_window=5, outgoing_window=5, symbolic=True)
     assert kinds(wire.engine) == ["OPENED", "BEGUN"]
+
+
+# -- edges of the verbs ------------------------------------------------------------------------------------------------
+
+
+def test_closing_before_opening_opens_first() -> None:
+    """Part 2, 2.4.3: a connection that is refused is opened and closed at once."""
+    wire = Wire()
+    wire.raw(AMQP_HEADER)
+    wire.engine.close(AmqpError("amqp:connection:forced", "full"))
+    opened, closed = wire.read()
+    assert (opened.name, closed.condition) == ("open", "amqp:connection:forced")
+
+
+def test_closing_before_the_handshake_is_over_writes_nothing_more() -> None:
+    client = Engine(server=False, container_id="c", sasl=SaslClient())
+    client.take_output()
+    client.close()
+    assert client.closed and client.take_output() == b""
+    client.receive(SASL_HEADER)
+    assert client.take_events() == []
+
+
+def test_opening_twice_or_too_late() -> None:
+    client = Engine(server=False, container_id="c")
+    client.open()
+    with pytest.raises(EngineStateError, match="open already"):
+        client.open()
+    failed = Engine(server=False, container_id="c")
+    failed.receive(b"HTTP/1.1")
+    with pytest.raises(EngineStateError, match="HTTP"):
+        failed.open()
+    failed.close()
+    assert failed.take_output() == AMQP_HEADER and failed.closed
+
+
+def test_output_size_says_what_waits() -> None:
+    pair = Pair()
+    assert pair.client.output_size == 8
+    pair.open()
+    session, _ = pair.begin()
+    link, _ = pair.link(session)
+    assert pair.client.output_size == 0
+    link.send(b"x" * 1000)
+    link.send(b"x" * 1000, tag=b"t")
+    assert pair.client.output_size == len(pair.client.take_output())
+    assert pair.client.output_size == 0 and pair.client.take_output() == b""
+
+
+def test_the_end_of_the_stream_in_the_handshake() -> None:
+    for octets in (b"", b"AMQ", AMQP_HEADER[:7]):
+        client = Engine(server=False, container_id="c")
+        client.receive(octets)
+        client.receive_eof()
+        client.receive_eof()
+        [(_, error)] = expect(client, events.FAILED)
+        assert error.condition == "amqp:connection:forced" and "handshake" in error.description
+
+
+def test_the_end_of_the_stream_instead_of_an_answer_to_close() -> None:
+    pair = Pair().open()
+    pair.client.close()
+    pair.client.take_output()
+    pair.client.receive_eof()
+    [(_, error)] = expect(pair.client, events.FAILED)
+    assert "without answering our close" in error.description
+
+
+def test_an_unusable_open_of_ours_does_not_get_in_the_way_of_a_failure() -> None:
+    wire = Wire(properties={"long": "x" * 600})
+    wire.raw(AMQP_HEADER)
+    assert wire.raw(b"\x00\x00\x00\x01") == []
+    expect(wire.engine, events.FAILED)
+    assert wire.engine.closed

@@ -325,6 +325,20 @@ def test_ids_and_windows_wrap_around() -> None:
     assert (said.first, said.last) == (start, 2)
 
 
+def test_the_first_delivery_says_where_the_ids_begin() -> None:
+    """Transfer ids and delivery ids are two countings: some peers begin the one at 1 and the other at 0."""
+    wire = Wire().open()
+    session = wire.begin(next_outgoing_id=1)
+    links = [wire.attach(role=SENDER, handle=handle, name=f"l{handle}") for handle in (0, 1)]
+    for link in links:
+        link.flow(20)
+    wire.read()
+    for number in (0xFFFFFFFF, 0, 1, 2):
+        wire.raw(transfer(number, handle=number % 2))
+    assert session.first_incoming_id == 0xFFFFFFFF
+    assert kinds(wire.engine) == ["DELIVERED"] * 4 and session.next_incoming_id == 5
+
+
 def test_outgoing_ids_wrap_around() -> None:
     start = 0xFFFFFFFE
     pair = Pair().open()

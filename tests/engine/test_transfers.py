@@ -104,6 +104,7 @@ def test_the_layout_of_our_own_transfers_is_read_by_the_short_way() -> None:
     link.send(b"payload")
     octets = wire.engine.take_output()
     other, receiver = receiving()
+    other.raw(octets)
     assert octets[4:17] == receiver.fast_key and receiver.fast_key in other.engine.fast
     assert octets == write("transfer", 0, b"payload", handle=Raw(b"\x52\0"), delivery_id=Raw(b"\x70\0\0\0\0"),
                            delivery_tag=b"\0\0\0\0", message_format=0, settled=False)  # fmt: skip
