@@ -32,7 +32,8 @@ from .events import ABORTED, ATTACHED, DELIVERED, DETACHED, DISPOSED, FLOWED, OV
 from .frames import read_fields
 from .link import Link
 from .performatives import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Attach, decode_list, read_attach, read_detach
-from .session import HANDLE_MAX, serial_difference
+from .serial import serial_difference
+from .session import HANDLE_MAX
 from .states import AmqpError, DeliveryState, decode_state
 from .values import DecodeError
 
@@ -113,7 +114,9 @@ def _record(link: Link, attach: Attach) -> None:
     link.incomplete_unsettled = attach.incomplete_unsettled
     if not link.is_sender:
         # Credit may have been granted before the count was known; it counts from here.
-        link.limit = ((attach.initial_delivery_count or 0) + link.credit) & _MASK
+        start = attach.initial_delivery_count or 0
+        link.limit = (start + link.credit) & _MASK
+        link.granted = (start + link.granted) & _MASK
 
 
 def take_detach(session: EngineSession, data: bytes, pos: int, end: int) -> None:
@@ -286,13 +289,14 @@ def _first_frame(session: EngineSession, link: Link, fields: list[Any]) -> Deliv
     if mode is not None and mode > link.rcv_settle_mode:
         # Part 2, 2.7.5: "if the negotiated link value is first, then it is illegal to set this field to second".
         raise LinkFault(INVALID_FIELD, f"transfer.rcv-settle-mode {mode} on a link where it is first", link)
-    if link.credit <= 0 and link.attached:
-        raise LinkFault(TRANSFER_LIMIT_EXCEEDED, f"delivery {number} is beyond the credit granted", link)
-    if link.attached:
+    if link.credit > 0:
         link.credit -= 1
-    else:
-        # Pipelined before our attach: nothing has been granted, and the delivery-count goes on alone.
+    elif not link.attached or serial_difference(link.granted, link.delivery_count) > 0:
+        # Pipelined before our attach, or sent before the sender knew that we took credit back: both are within its
+        # rights, and the delivery-count goes on alone.
         link.limit = (link.limit + 1) & _MASK
+    else:
+        raise LinkFault(TRANSFER_LIMIT_EXCEEDED, f"delivery {number} is beyond the credit granted", link)
     if not session.has_received:
         # The first of the session goes the general way, so that the short ones need not ask.
         session.has_received, session.first_incoming_id = True, number

@@ -25,6 +25,7 @@ from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, Endpoint
 from .events import DETACHED
 from .outgoing import Outgoing
 from .performatives import encode_attach, encode_detach
+from .serial import serial_difference
 from .states import AmqpError, DeliveryState
 from .termini import Terminus
 from .values import NULL
@@ -74,6 +75,7 @@ class Link(Endpoint):
         "fast_state_tail",
         "fault",
         "flow_properties",
+        "granted",
         "handle",
         "held",
         "incomplete_unsettled",
@@ -135,6 +137,8 @@ class Link(Endpoint):
         self.fast_state_tail = b""
         # Receiver: the delivery of which only some frames are read, and octets dropped after our detach.
         self.current: Delivery | None = None
+        # The furthest delivery-count up to which credit was ever granted: what was taken back may have been used.
+        self.granted = 0
         self.discarding = False
         self.discarded = 0
         self.fast_limit = 0
@@ -314,6 +318,8 @@ class Link(Endpoint):
         if not self.attached and not (self.mute or self.session.mute):
             raise EngineStateError(f"the link {self.name!r} is not attached")
         self.limit = (self.delivery_count + credit) & _MASK
+        if serial_difference(self.limit, self.granted) > 0:
+            self.granted = self.limit
         self.credit = credit
         self.drain = drain
         self.session.write_link_flow(self, echo=True if echo else None, properties=properties)

@@ -30,6 +30,7 @@ from .events import ENDED
 from .link import Link
 from .outgoing import Outgoing
 from .performatives import encode_begin, encode_disposition, encode_end, encode_flow
+from .serial import serial_difference
 from .states import AmqpError, DeliveryState
 from .termini import Terminus
 
@@ -55,11 +56,6 @@ _DISPOSITION_ROOM = 40
 
 _NO_RANGE = -2  # No delivery has this id, not even one that is unsent.
 _NO_STATE = AmqpError("amqp:internal-error")  # Stands for `None` where None means that no range is open.
-
-
-def serial_difference(later: int, earlier: int) -> int:
-    """``later - earlier`` of serial numbers of 32 bits (RFC 1982), between -2^31 and 2^31 - 1."""
-    return ((later - earlier + 0x80000000) & _MASK) - 0x80000000
 
 
 class EngineSession(Endpoint):

@@ -194,3 +194,26 @@ def test_flow_properties_and_available_are_kept() -> None:
     receiver.flow(5)
     pair.pump()
     assert sender.flow_properties is None
+
+
+def test_credit_taken_back_may_have_been_used_already() -> None:
+    """What the sender wrote before it heard of the lower credit is within its rights, and no more than that."""
+    wire = Wire().open()
+    wire.begin()
+    link = wire.attach(role=SENDER, initial_delivery_count=0xFFFFFFFE)
+    link.flow(5)
+    link.flow(0)
+    wire.read()
+    for number in range(5):
+        assert wire.send("transfer", handle=0, delivery_id=number, delivery_tag=b"t", settled=True) == []
+    assert kinds(wire.engine) == ["DELIVERED"] * 5
+    assert (link.credit, link.delivery_count) == (0, 3)
+    link.flow(2)
+    [flow_frame] = wire.read()
+    assert (flow_frame.delivery_count, flow_frame.link_credit) == (3, 2)
+    link.flow(1)
+    wire.read()
+    for number in range(5, 7):
+        assert wire.send("transfer", handle=0, delivery_id=number, delivery_tag=b"t", settled=True) == []
+    [detach] = wire.send("transfer", handle=0, delivery_id=7, delivery_tag=b"t", settled=True)
+    assert detach.condition == "amqp:link:transfer-limit-exceeded"
