@@ -15,8 +15,8 @@
 `jmsish.aio` has the same names for asyncio.
 """
 
-from jmsish._facade import VERSION as __version__
 from jmsish._facade import ConnectionMetaData
+from jmsish._version import VERSION as __version__
 from jmsish.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsish.embedded import EmbeddedBroker
 from jmsish.errors import *  # noqa: F403

@@ -7,10 +7,10 @@ import sys
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from importlib.metadata import PackageNotFoundError, version
 from time import time
 from typing import Any
 
+from jmsish._version import VERSION
 from jmsish.client.connection import DESIRED, ClientConnection
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer
@@ -40,11 +40,6 @@ DEFAULT_PRIORITY = 4
 
 LONGEST_SECONDS = 2**62 / 1000
 """Milliseconds since the epoch must fit AMQP's 64-bit timestamp."""
-
-try:
-    VERSION = version("jmsish")
-except PackageNotFoundError:  # a source tree that is not installed
-    VERSION = "0+unknown"
 
 
 def seconds_of(duration: Duration, what: str) -> float:

@@ -12,8 +12,8 @@
             await session.commit()
 """
 
-from jmsish._facade import VERSION as __version__
 from jmsish._facade import ConnectionMetaData
+from jmsish._version import VERSION as __version__
 from jmsish.aio.connection import Connection, ConnectionFactory, connect
 from jmsish.aio.consumer import MessageConsumer, QueueBrowser
 from jmsish.aio.producer import MessageProducer

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Any
 
+from jmsish._version import VERSION
 from jmsish.broker.config import BrokerConfig
 from jmsish.broker.connection import ServerConnection
 from jmsish.broker.consumers import serve
@@ -30,7 +31,6 @@ from jmsish.engine.engine import Engine
 from jmsish.engine.outcomes import AmqpError
 from jmsish.errors import InvalidDestinationError
 
-VERSION = "0.1.0"
 MAX_FRAME_SIZE = 1 << 17
 CHANNEL_MAX = 4095
 IDLE_TIMEOUT = 60.0

@@ -146,7 +146,8 @@ class LoopDriver:
             text = f"TLS with {where} failed: {sentence(error, b'')}"
             raise ConnectionLostError(text, scope="connection") from error
         except OSError as error:
-            raise ConnectionLostError(f"cannot connect to {where}: {os.strerror(error.errno) if error.errno else error}", scope="connection") from error
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise ConnectionLostError(f"cannot connect to {where}: {reason}", scope="connection") from error
         self.wire = wire
         self._watch()
 
