@@ -51,7 +51,9 @@ class ListenerTask:
                 prompt: Future[None] | None = driver.call(core.listener_prompt)
                 if prompt is None:
                     return
-                await driver.wait(prompt, None)
+                if not prompt.done():  # nothing to do: the session is left to others
+                    await driver.wait(prompt, None)
+                    continue
                 await session._exclusive.wait()
                 try:
                     async with self._busy:

@@ -145,7 +145,7 @@ class ClientConsumer:
         if not self.buffer or not session.connection.started or self.closed or self.failure is not None:
             return None
         controller = session.controller
-        if controller is not None and controller.accepted is None:
+        if (controller is not None and controller.accepted is None) or session.is_listening:
             return None
         return self._next()
 

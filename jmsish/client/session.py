@@ -89,6 +89,11 @@ class ClientSession:
             for sibling in self.consumers:
                 sibling.replenish()
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether a listener receives: then nobody else does (JMS 3.1, 6.2.6)."""
+        return any(consumer.listening for consumer in self.consumers)
+
     def prompt(self) -> None:
         """There may be something for a listener."""
         prompted, self.prompted = self.prompted, None

@@ -112,8 +112,8 @@ class MessageConsumer(ConsumerFace, Closing):
         return self._session._message(delivery, self._core.destination)
 
     def _check_synchronous(self) -> None:
-        if self._core.listening:
-            raise IllegalStateError("the consumer has a listener: receive by one of the two")
+        if self._session._core.is_listening:
+            raise IllegalStateError("a consumer of the session has a listener: receive by one of the two")
 
 
 class QueueBrowser(Closing):

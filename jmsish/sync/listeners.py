@@ -51,8 +51,9 @@ class ListenerThread:
                 prompt: Future[None] | None = driver.call(core.listener_prompt)
                 if prompt is None:
                     return
-                if not prompt.done():
+                if not prompt.done():  # nothing to do: the session is left to others
                     driver.wait(prompt, None)
+                    continue
                 session._exclusive.wait()
                 with self._busy:
                     try:
