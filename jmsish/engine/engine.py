@@ -90,9 +90,14 @@ class Engine(Endpoint):
         self.properties = properties
         self.incoming_window = incoming_window
         self.discard_limit = discard_limit
+        self.mute = False
+        self._handshake = Handshake(server, sasl, hostname)
+        self._heartbeat = Heartbeat(idle_timeout)
+        self._init_state()
+
+    def _init_state(self) -> None:
         self.remote: Open | None = None
         self.error: AmqpError | None = None
-        self.mute = False
         self.max_frame_out = MIN_MAX_FRAME_SIZE
         self.sessions: dict[int, EngineSession] = {}
         self.remote_sessions: dict[int, EngineSession] = {}
@@ -103,8 +108,6 @@ class Engine(Endpoint):
         self.unflushed: list[EngineSession] = []
         self._events: list[tuple[Any, ...]] = []
         self.report = self._events.append
-        self._handshake = Handshake(server, sasl, hostname)
-        self._heartbeat = Heartbeat(idle_timeout)
         self._chunks: list[bytes] = []
         self._chunked = 0
         self._needed = 0
@@ -350,11 +353,9 @@ class Engine(Endpoint):
             if handshake.authenticated is not known and handshake.authenticated is not None:
                 self.report((AUTHENTICATED, *handshake.authenticated))
 
+    # hot: the first branch of the loop is what each message costs.
     def _read_frames(self, data: bytes, pos: int) -> int:
-        """Read all whole frames from ``pos`` on, and give the offset of the first that is not.
-
-        One long loop on purpose: the first branch is what each message costs.
-        """
+        """Read all whole frames from ``pos`` on, and give the offset of the first that is not."""
         end = len(data)
         fast = self.fast
         report = self.report

@@ -94,12 +94,12 @@ def read_descriptor(buf: bytes, pos: int) -> tuple[Any, int]:
     return decode(buf, pos + 1)
 
 
+# hot: one loop, for a call for each field would cost more than the fields themselves.
 def read_fields(buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
     """The fields of the list at ``pos``, which ends at ``end`` at the latest, and the offset behind it.
 
     Numbers, booleans and binaries come as plain values, described values as delivery states, all else as
-    :func:`~jmsish.engine.values.decode` gives it. One long loop on purpose: a call for each field would cost more
-    than the fields themselves.
+    :func:`~jmsish.engine.values.decode` gives it.
     """
     code = buf[pos]
     if code == 0xC0:

@@ -336,6 +336,7 @@ def _further_frame(delivery: Delivery, fields: list[Any]) -> None:
         link.session.incoming.pop(delivery.id, None)
 
 
+# hot: each frame that is not in the fast layout passes here.
 def _add(link: Link, delivery: Delivery, fields: list[Any], payload: bytes) -> None:
     """Take the payload of one frame, and report the delivery where that was its last."""
     more, aborted = fields[5], fields[9]

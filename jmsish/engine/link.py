@@ -339,6 +339,7 @@ class Link(Endpoint):
 
     # -- sending -------------------------------------------------------------------------------------------------------
 
+    # hot: the first branch is what each message costs.
     def send(
         self,
         payload: bytes,
