@@ -78,7 +78,7 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink:
     if not isinstance(source, Source):
         raise Refusal(INVALID_FIELD, "the source is of no kind known here", {"field": "source"})
     check_default_outcome(source.default_outcome)
-    queue, temporary = _node(connection, source, "source")
+    queue, temporary = _node(connection, link, source, "source")
     if queue is None:
         raise Refusal(INVALID_FIELD, "the source has no address", {"field": "source"})
     if queue.owner is not None and queue.owner is not connection:
@@ -129,7 +129,7 @@ def _receive_on(connection: ServerConnection, link: Link) -> IncomingLink:
     target = link.remote_target
     if not isinstance(target, Target):
         raise Refusal(INVALID_FIELD, "a sender needs a target", {"field": "target"})
-    queue, temporary = _node(connection, target, "target")
+    queue, temporary = _node(connection, link, target, "target")
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode
     incoming = IncomingLink(connection, link, queue)
@@ -148,7 +148,9 @@ def _receive_on(connection: ServerConnection, link: Link) -> IncomingLink:
 # --- both
 
 
-def _node(connection: ServerConnection, terminus: Source | Target, role: str) -> tuple[Queue | None, bool]:
+def _node(
+    connection: ServerConnection, link: Link, terminus: Source | Target, role: str
+) -> tuple[Queue | None, bool]:
     """The queue a terminus names or wants made; whether it was made for it alone; none for an anonymous target."""
     if TOPIC_CAPABILITIES.intersection(terminus.capabilities):
         raise Refusal(NOT_IMPLEMENTED, f"topics are not supported in this version: {terminus.address!r}")
@@ -156,10 +158,12 @@ def _node(connection: ServerConnection, terminus: Source | Target, role: str) ->
         if terminus.address is not None:
             # "If the dynamic field is set to true, the address MUST NOT be set" by the one who asks (3.5.3, 3.5.4).
             raise Refusal(INVALID_FIELD, f"a dynamic {role} cannot have an address", {"field": role})
-        return connection.make_temporary(), True
+        return connection.make_temporary(link), True
     if terminus.address is None:
         return None, False
-    return connection.broker.router.resolve(terminus.address), False
+    queue = connection.broker.router.resolve(terminus.address)
+    # A link that made the queue, was detached without a close, and comes again is still the one that made it.
+    return queue, queue.owner is connection and connection.temporaries.get(queue) == link.name
 
 
 def _granted_capabilities(asked: tuple[str, ...]) -> tuple[str, ...]:

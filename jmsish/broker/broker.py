@@ -19,7 +19,6 @@ from jmsish.broker.config import BrokerConfig
 from jmsish.broker.connection import ServerConnection
 from jmsish.broker.consumers import serve
 from jmsish.broker.greeting import CAPABILITIES, authentication, describe
-from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.order import Entry
 from jmsish.broker.queues import Queue
 from jmsish.broker.router import Router
@@ -75,19 +74,22 @@ class Broker:
 
     def step(self) -> list[ServerConnection]:
         """Serve every queue that something happened to, once; the connections that have output."""
-        for queue, entry, reason, error in self.settlement.take_dead():
-            self.router.bury(queue, entry, reason, error)
-        if self._dirty:
-            now = self.now()
-            # A queue may be marked again while it is served (a default outcome puts back): it is served again.
-            while self._dirty:
-                dirty, self._dirty = self._dirty, []
-                for queue in dirty:
-                    if not queue.deleted:
-                        serve(queue, now)
+        now = self.now()
+        self._bury()
+        # A queue may be marked again while it is served, by a default outcome that puts back: it is served again.
+        while self._dirty:
+            dirty, self._dirty = self._dirty, []
+            for queue in dirty:
+                if not queue.deleted:
+                    serve(queue, now)
+            self._bury()
         busy = [connection for connection in self.touched if connection.engine.output_size or connection.closed]
         self.touched.clear()
         return busy
+
+    def _bury(self) -> None:
+        for queue, entry, reason, error in self.settlement.take_dead():
+            self.router.bury(queue, entry, reason, error)
 
     def tick(self, now: float) -> float | None:
         """Let time pass (by the broker's clock): expiry, delays, transaction timeouts. When to come back."""
@@ -98,6 +100,7 @@ class Broker:
         error = AmqpError("amqp:connection:forced", reason)
         for connection in list(self._connections):
             connection.close(error)
+        self._bury()
 
     # --- asked by faces and tools
 
@@ -143,12 +146,6 @@ class Broker:
 
     def schedule(self, due: float, queue: Queue) -> None:
         self._timers.add(due, queue)
-
-    def feed(self, queue: Queue) -> None:
-        starved, queue.starved = queue.starved, None
-        for link in starved or ():
-            assert isinstance(link, IncomingLink)
-            link.top_up()
 
     def expired(self, queue: Queue, entry: Entry) -> None:
         self.router.carry_expired(queue, entry)

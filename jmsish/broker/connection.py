@@ -60,7 +60,8 @@ class ServerConnection:
         self.fed: list[IncomingLink] = []
         """Links that messages came on in this batch of input."""
         self.transactions: dict[bytes, Transaction] = {}
-        self.temporaries: list[Queue] = []
+        self.temporaries: dict[Queue, str] = {}
+        """The temporary queues of this connection, and the names of the links that made them."""
         self.ended = False
         self._sessions: list[EngineSession] = []
         self._graces: list[tuple[float | None, OutgoingLink]] = []
@@ -212,11 +213,16 @@ class ServerConnection:
 
     # --- temporary nodes
 
-    def make_temporary(self) -> Queue:
-        """A queue that goes with this connection at the latest."""
+    def make_temporary(self, link: Link) -> Queue:
+        """A queue that goes with the link that made it, and with this connection at the latest."""
         queue = self.broker.router.make_temporary(self)
-        self.temporaries.append(queue)
+        self.temporaries[queue] = link.name
         return queue
+
+    def delete_temporary(self, queue: Queue) -> None:
+        """The link that made it was closed."""
+        self.temporaries.pop(queue, None)
+        self.broker.router.delete(queue)
 
     # --- endings
 
@@ -255,7 +261,7 @@ class ServerConnection:
         session.incoming.clear()
         for terminal in terminals:
             if not isinstance(terminal, ControlLink) and terminal.temporary and terminal.queue is not None:
-                self.broker.router.delete(terminal.queue)
+                self.delete_temporary(terminal.queue)
         terminals.clear()
 
     def end(self) -> None:

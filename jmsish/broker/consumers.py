@@ -6,6 +6,8 @@ unsent output, leaves the turn and comes back by :func:`ask`. Browsers look, and
 
 from __future__ import annotations
 
+from collections import deque
+
 from jmsish.broker.order import FRONT, Entry, Place
 from jmsish.broker.queues import Queue
 
@@ -67,6 +69,8 @@ def leave(consumer: Consumer) -> None:
         if group and consumer in group:
             group.remove(consumer)
     consumer.in_turn = consumer.wants_answer = False
+    if not queue.consumers:
+        queue.ready = None
 
 
 def ask(consumer: Consumer, *, drain: bool = False) -> None:
@@ -77,6 +81,8 @@ def ask(consumer: Consumer, *, drain: bool = False) -> None:
     if not consumer.in_turn:
         consumer.in_turn = True
         if not consumer.copies:
+            if queue.ready is None:
+                queue.ready = deque()
             queue.ready.append(consumer)
         elif queue.browsers is None:
             queue.browsers = [consumer]
@@ -94,15 +100,14 @@ def serve(queue: Queue, now: float) -> None:
     """Hand out what is available to those that want it, then answer those that drain."""
     queue.dirty = False
     if queue.ready:
-        _serve_takers(queue, now)
+        _serve_takers(queue, queue.ready, now)
     if queue.browsers:
-        _serve_browsers(queue)
+        _serve_browsers(queue, now)
     if queue.draining:
         _answer_drains(queue)
 
 
-def _serve_takers(queue: Queue, now: float) -> None:
-    ready = queue.ready
+def _serve_takers(queue: Queue, ready: deque[Consumer], now: float) -> None:
     passed: list[Consumer] = []
     while ready:
         consumer = ready[0]
@@ -128,7 +133,7 @@ def _serve_takers(queue: Queue, now: float) -> None:
     ready.extend(passed)
 
 
-def _serve_browsers(queue: Queue) -> None:
+def _serve_browsers(queue: Queue, now: float) -> None:
     browsers = queue.browsers or []
     for browser in list(browsers):
         while browser.can_take():
@@ -139,7 +144,7 @@ def _serve_browsers(queue: Queue) -> None:
             browser.next_place = (minus_priority, number, index + 1)
             if history is None:
                 browser.show(payload, 0, 0.0)
-            else:
+            elif not history.expires or history.expires > now:
                 browser.show(payload, history.count, history.expires)
         else:
             browsers.remove(browser)

@@ -41,6 +41,8 @@ class IncomingLink:
         """It created its queue, which goes with it."""
         self.over = False
         """Detached; what was still on its way is dropped."""
+        if queue is not None:
+            queue.producers[self] = None
 
     # --- credit
 
@@ -54,7 +56,8 @@ class IncomingLink:
         credit = CREDIT
         if queue is not None and queue.settings.overflow == "block":
             if queue.is_full:
-                queue.starved = queue.starved or []
+                if queue.starved is None:
+                    queue.starved = []
                 if self not in queue.starved:
                     queue.starved.append(self)
                 return
@@ -187,16 +190,24 @@ class IncomingLink:
     def detached(self, closed: bool) -> None:
         """The sender detached; what it posted stays (T52)."""
         self._link.detach(closed=closed)
-        if closed and self.temporary and self.queue is not None:
-            self._connection.broker.router.delete(self.queue)
         self._forget()
+        if closed and self.temporary and self.queue is not None:
+            self._connection.delete_temporary(self.queue)
 
     def lost(self) -> None:
         """Session or connection are over."""
         self._forget()
 
+    def lost_queue(self) -> None:
+        """The queue was deleted."""
+        assert self.queue is not None
+        self.detach(AmqpError("amqp:resource-deleted", f"the queue {self.queue.name!r} was deleted"))
+        self._connection.broker.touch(self._connection)
+
     def _forget(self) -> None:
         self.over = True
-        starved = self.queue.starved if self.queue is not None else None
-        if starved and self in starved:
-            starved.remove(self)
+        queue = self.queue
+        if queue is not None:
+            queue.producers.pop(self, None)
+            if queue.starved and self in queue.starved:
+                queue.starved.remove(self)

@@ -32,6 +32,7 @@ class OutgoingLink(Consumer):
     """A link on which the broker sends."""
 
     __slots__ = (
+        "_largest",
         "_returned",
         "_touched",
         "connection",
@@ -55,6 +56,8 @@ class OutgoingLink(Consumer):
         """What it acquires belongs to it (4.4.3)."""
         self.temporary = False
         """It created its queue, which goes with it."""
+        self._largest = link.remote_max_message_size
+        """What the receiver takes at most, in octets; 0 says nothing."""
         self.gone = False
         """Link or session are over: nothing can be said to the receiver any more."""
         self._returned: list[Entry] | None = None
@@ -80,6 +83,10 @@ class OutgoingLink(Consumer):
         history = entry.history
         if history is not None:
             payload = for_delivery(payload, history.count, history.expires, self.connection.broker.now())
+        if self._largest and len(payload) > self._largest:
+            self._keep_from(entry)
+            self.queue.put_back(entry)
+            return
         self._touched[self.connection] = None
         self.connection.room -= len(payload) + FRAME_ALLOWANCE
         if self.transaction is not None:
@@ -110,14 +117,19 @@ class OutgoingLink(Consumer):
             return
         # What goes back would come again at once, and again while credit lasts. It is kept from this link until the
         # receiver asks anew with a flow; others may have it.
-        history = entry.past()
-        history.barred = history.barred or set()
-        history.barred.add(self.id)
+        self._keep_from(entry)
         if self._returned is None:
             self._returned = []
         self._returned.append(entry)
         settlement = self.connection.broker.settlement
         settlement.apply_default(self, entry, default, seen=True)
+
+    def _keep_from(self, entry: Entry) -> None:
+        """Once put back, the message is for others than this link."""
+        history = entry.past()
+        if history.barred is None:
+            history.barred = set()
+        history.barred.add(self.id)
 
     def _deliver_in(self, transaction: Transaction, payload: bytes, entry: Entry) -> None:
         state = TransactionalState(transaction.id)
@@ -202,7 +214,7 @@ class OutgoingLink(Consumer):
         self.take_back_unsent()
         if closed:
             if self.temporary:
-                self.connection.broker.router.delete(self.queue)
+                self.connection.delete_temporary(self.queue)
             if any(delivery.link is self.link for delivery in self.link.session.outgoing.values()):
                 self.connection.grant_grace(self)
 

@@ -47,11 +47,18 @@ class QueueHome(Protocol):
     def schedule(self, due: float, queue: Queue) -> None:
         """Call ``queue.on_time`` then."""
 
-    def feed(self, queue: Queue) -> None:
-        """A queue that was full has room again: its producers get credit."""
-
     def expired(self, queue: Queue, entry: Entry) -> None:
         """An archived entry was past its time: to the expiry address, or nowhere."""
+
+
+class Producer(Protocol):
+    """Who brings messages to a queue."""
+
+    def top_up(self) -> None:
+        """There is room: grant credit."""
+
+    def lost_queue(self) -> None:
+        """The queue was deleted."""
 
 
 class Arrival:
@@ -92,6 +99,7 @@ class Queue:
         "next_due",
         "octets",
         "owner",
+        "producers",
         "ready",
         "redelivered",
         "settings",
@@ -108,12 +116,13 @@ class Queue:
         self.depth = self.acquired = self.octets = self.barred = 0
         self.dirty = self.deleted = False
         self.consumers: dict[int, Consumer] = {}
-        self.ready: deque[Consumer] = deque()
-        """Consumers that want messages, the one served next in front."""
+        self.ready: deque[Consumer] | None = None
+        """Consumers that want messages, the one served next in front; made for the first, as an empty one is large."""
         self.browsers: list[Consumer] | None = None
         self.draining: list[Consumer] | None = None
-        self.starved: list[object] | None = None
-        """Producers' links that wait for room."""
+        self.producers: dict[Producer, None] = {}
+        self.starved: list[Producer] | None = None
+        """Producers that wait for room."""
         self.delayed: list[tuple[float, int, Entry | Arrival]] | None = None
         self.expiries: list[tuple[float, int, int, int]] | None = None
         self.expiring = 0
@@ -351,7 +360,9 @@ class Queue:
         block.level.remove(block, entry.index)
         self.dequeued += 1
         if self.starved and not self.is_full:
-            self.home.feed(self)
+            starved, self.starved = self.starved, None
+            for producer in starved:
+                producer.top_up()
 
     def replace_payload(self, entry: Entry, payload: bytes) -> None:
         """Other octets for a message in hand: its annotations changed."""
@@ -402,6 +413,8 @@ class Queue:
 
     def on_time(self, now: float) -> None:
         """What was delayed until now becomes visible; what has expired goes."""
+        if now < self.next_due:
+            return  # A call asked for before an earlier one was, and made good by that.
         self.next_due = NEVER
         delayed = self.delayed
         while delayed and delayed[0][0] <= now:

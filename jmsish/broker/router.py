@@ -76,12 +76,14 @@ class Router:
         return self._make(f"{RESERVED}{token_hex(16)}", DEFAULT_SETTINGS, owner)
 
     def delete(self, queue: Queue) -> None:
-        """Remove a queue with all it owns; its consumers lose it."""
+        """Remove a queue with all it owns; its consumers and producers lose it."""
         if self.queues.get(queue.name) is queue:
             del self.queues[queue.name]
         queue.deleted = True
         for consumer in list(queue.consumers.values()):
             consumer.lost_queue()
+        for producer in list(queue.producers):
+            producer.lost_queue()
 
     def _make(self, name: str, settings: QueueSettings, owner: object = None) -> Queue:
         queue = self.queues[name] = Queue(name, settings, self._home, owner)

@@ -71,8 +71,10 @@ class Settlement:
 
     def take_dead(self) -> list[tuple[Queue, Entry, str, AmqpError | None]]:
         """Those that reached their limit or were rejected since the last call, in the order of their queues."""
-        dead, self._dead = self._dead, []
-        dead.sort(key=lambda each: (each[0].name, each[1].place))
+        dead = self._dead
+        if dead:
+            self._dead = []
+            dead.sort(key=lambda each: (each[0].name, each[1].place))
         return dead
 
     def _modify(self, consumer: Consumer, entry: Entry, outcome: Modified, *, attempt: bool) -> None:
