@@ -156,7 +156,7 @@ def _node(
         raise Refusal(NOT_IMPLEMENTED, f"topics are not supported in this version: {terminus.address!r}")
     if terminus.dynamic:
         if terminus.address is not None:
-            # "If the dynamic field is set to true, the address MUST NOT be set" by the one who asks (3.5.3, 3.5.4).
+            # Who asks for a node does not name it: then "the address of the source MUST NOT be set" (3.5.3, 3.5.4).
             raise Refusal(INVALID_FIELD, f"a dynamic {role} cannot have an address", {"field": role})
         return connection.make_temporary(link), True
     if terminus.address is None:

@@ -211,6 +211,14 @@ class ServerConnection:
         receivers = sum(isinstance(terminal, OutgoingLink) for terminal in terminals)
         return len(self._sessions), len(terminals) - receivers, receivers
 
+    def is_posting(self, txn_id: bytes) -> bool:
+        """Whether a message of the transaction has begun to arrive and is not whole yet."""
+        for session in self._sessions:
+            for terminal in session.context:
+                if isinstance(terminal, IncomingLink) and terminal.is_amid(txn_id):
+                    return True
+        return False
+
     # --- temporary nodes
 
     def make_temporary(self, link: Link) -> Queue:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Final
 
-from jmsish.broker.transactions import UNKNOWN_ID, Transaction
+from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Transaction
 from jmsish.engine.outcomes import (
     ACCEPTED,
     AmqpError,
@@ -60,7 +60,7 @@ class ControlLink:
         if link.credit < _CREDIT // 2:
             link.flow(_CREDIT)
         if delivery.remote_settled:
-            # "the controller MUST NOT send the message settled ... the resource SHOULD detach" (4.2, 4.3).
+            # "This message MUST NOT be sent settled"; where it is, the coordinator detaches (4.2, 4.3).
             return self._detach(AmqpError("amqp:not-allowed", "a control message must not be sent settled"))
         if delivery.remote_state is not None:
             return self._detach(AmqpError("amqp:not-allowed", "a control message cannot be part of a transaction"))
@@ -75,7 +75,7 @@ class ControlLink:
 
     def _declare(self, delivery: Delivery, command: Declare) -> None:
         if command.global_id is not None:
-            # "MUST NOT be set unless the coordinator supports distributed transactions" (4.5.2).
+            # Only a coordinator of distributed transactions takes one (4.5.2), and errors are transaction-errors (4.2).
             self._refuse(delivery, AmqpError(UNKNOWN_ID, "only local transactions: no global-id can be joined"))
             return
         txn_id = token_bytes(_ID_LENGTH)
@@ -88,6 +88,11 @@ class ControlLink:
         if transaction is None:
             self._refuse(delivery, AmqpError(UNKNOWN_ID, "this control link has no such transaction"))
             return
+        if self._connection.is_posting(command.txn_id):
+            # "It is an error for the controller to attempt to discharge a transaction against which a partial
+            # delivery has been posted. Should this happen, the control link MUST be terminated" (4.4.1).
+            self._owned[command.txn_id] = transaction
+            return self._detach(AmqpError(ROLLBACK, "discharged while a message of it was still on its way"))
         del self._connection.transactions[command.txn_id]
         settlement = self._connection.broker.settlement
         refusal = None if command.fail else transaction.refusal()
@@ -123,7 +128,7 @@ class ControlLink:
         self._detach(error)
 
     def detached(self, closed: bool) -> None:
-        """The peer detached: "all of the non-discharged transactions are immediately rolled back" (4.1)."""
+        """The peer detached: "all such transactions are immediately rolled back" (4.1)."""
         self._link.detach(closed=closed)
         self.lost()
 

@@ -99,7 +99,8 @@ def _retire(
             continue
         work = entry.work
         if isinstance(work, Work) and work.transaction is not transaction:
-            # "If the delivery's transaction and the outcome's differ, ... terminate with transaction-rollback" (4.4.2).
+            # "the delivery MUST NOT be associated with a different non discharged transaction than the outcome. If
+            # this happens then the control link MUST be terminated" (4.4.2).
             work.settled = work.settled or settled
             _end_control(transaction, "a delivery of another transaction was given an outcome in this one")
             return

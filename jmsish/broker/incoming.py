@@ -146,7 +146,7 @@ class IncomingLink:
             self.detach(AmqpError(UNKNOWN_ID, "the transfer names a transaction that this connection does not have"))
             return None
         if delivery.mixed_states:
-            # "each transfer ... MUST be associated with the same transaction" (4.4.1).
+            # "all frames MUST be explicitly associated with the same transaction" (4.4.1).
             transaction.fail(ROLLBACK, "frames of one delivery named different transactions")
             self.detach(AmqpError("amqp:invalid-field", "frames of one delivery named different transactions"))
             return None
@@ -179,6 +179,12 @@ class IncomingLink:
             self.top_up()
         else:
             self.detach(error)
+
+    def is_amid(self, txn_id: bytes) -> bool:
+        """Whether a message of this transaction has arrived in part."""
+        delivery = self._link.current
+        state = None if delivery is None else delivery.remote_state
+        return isinstance(state, TransactionalState) and state.txn_id == txn_id
 
     # --- the end
 

@@ -128,7 +128,7 @@ class Transaction:
         self.roll_back(settlement)
 
     def _end(self) -> tuple[list[Work], list[tuple[Queue, int | Arrival, bytes]]]:
-        # "the txn-id is cleared" at each link that acquired under it; credit is not touched (4.4.3, T82).
+        # "When a transaction is discharged, the txn-id of any link endpoints will be cleared"; not its credit (4.4.3).
         for link in self.acquirers:
             link.transaction = None
         self.acquirers.clear()

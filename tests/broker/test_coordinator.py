@@ -17,6 +17,8 @@ from jmsish.engine.outcomes import (
     Rejected,
     TransactionalState,
 )
+from jmsish.engine.states import composite
+from jmsish.engine.values import FALSE, NULL, TRUE, encode_binary, encode_uint
 from jmsish.types import Symbol
 from tests.broker.world import SETTLED, World, in_transaction
 
@@ -380,6 +382,28 @@ def test_a_plain_outcome_for_enlisted_work_is_never_both(world: World) -> None:
     assert controller.detached and controller.error is not None and controller.error.condition == ROLLBACK
     assert world.depth() == (1, 0)
     assert world.broker.transactions() == []
+
+
+@pytest.mark.parametrize("fail", [False, True])
+def test_discharge_amid_a_post_ends_the_control_link(world: World, fail: bool) -> None:
+    """T46; a message that was aborted, or whose link is gone, does not count (T101, T103)."""
+    peer = world.connect()
+    session = peer.begin()
+    controller, sender = peer.controller(), peer.sender(session=session)
+    first, second = controller.declare(), controller.declare()
+    sender.send("m1", state=in_transaction(second))
+    handle = encode_uint(sender.link.handle)
+    state = in_transaction(first).encoded
+    begun = composite(
+        0x14, handle, encode_uint(50), encode_binary(b"tag"), encode_uint(0), FALSE, TRUE, NULL, state
+    )
+    peer.engine.write(session.channel, begun + b"\x00\x53")
+    assert controller.roll_back(first) == ROLLBACK if fail else controller.commit(first) == ROLLBACK
+    assert controller.detached and world.broker.transactions() == []
+    sender.detach()
+    controller = peer.controller()
+    assert controller.commit(controller.declare()) is None
+    assert world.queue().depth == 0
 
 
 def test_control_messages_must_not_be_settled(world: World) -> None:
