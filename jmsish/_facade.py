@@ -16,7 +16,7 @@ from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer
 from jmsish.client.session import ClientSession
 from jmsish.destination import Destination, Queue, Topic
-from jmsish.engine.codec import encode_for_send
+from jmsish.engine.codec import MessageTemplate, encode_for_send
 from jmsish.engine.engine import Engine
 from jmsish.engine.sasl import SaslClient
 from jmsish.errors import IllegalStateError, InvalidDestinationError, JMSError
@@ -81,7 +81,9 @@ def make_core(target: ConnectionTarget, client_id: str | None) -> ClientConnecti
         sasl=sasl,
     )
     clock: Callable[[], float] = options.clock or time
-    return ClientConnection(engine, options, clock, peer)
+    core = ClientConnection(engine, options, clock, peer)
+    core.user_id = target.username if options.populate_user_id else None
+    return core
 
 
 class ConnectionMetaData:
@@ -191,6 +193,10 @@ class ConsumerFace:
         return f"<{type(self).__name__} of {self._core.destination}>"
 
 
+AS_THE_PRODUCER_SAYS = (None,) * 5
+"""Delivery mode, priority, time to live, delay and properties of a send that names none of them."""
+
+
 class ProducerFace:
     """The settings of a producer, and how a message is made ready to be sent."""
 
@@ -208,6 +214,8 @@ class ProducerFace:
         """Whether sent messages go without a timestamp."""
         self._id_prefix = f"ID:{uuid.uuid4()}:"
         self._sent = 0
+        self._terms: tuple[Any, ...] = ()
+        self._template: MessageTemplate | None = None
 
     @property
     def destination(self) -> Destination | None:
@@ -260,6 +268,37 @@ class ProducerFace:
             raise IllegalStateError(f"this producer sends to {own}; only an anonymous one takes a destination")
         return check_destination(destination)
 
+    def _make(
+        self, body: Any, destination: Destination, wanted: tuple[Any, ...], keep: bool
+    ) -> tuple[Message | None, bytes, DeliveryMode]:
+        """The octets to send; a message object beside them where one was given, or is wanted afterwards (`keep`)."""
+        if keep or wanted != AS_THE_PRODUCER_SAYS or self._delivery_delay or isinstance(body, Message):
+            return self._prepare(body, destination, *wanted)
+        return None, self._octets(body, destination), self._delivery_mode
+
+    def _octets(self, body: Any, destination: Destination) -> bytes:
+        """The octets of a message that is only its body, by the producer's settings: what most messages are."""
+        terms = (
+            destination, self._delivery_mode, self._priority, self._time_to_live, self.disable_message_id,
+            self.disable_message_timestamp,
+        )  # fmt: skip
+        template = self._template
+        connection = self._core.session.connection
+        if template is None or terms != self._terms:
+            self._terms = terms
+            template = self._template = MessageTemplate(
+                destination,
+                prefixes=connection.prefixes,
+                delivery_mode=int(self._delivery_mode),
+                priority=self._priority,
+                ttl=int(self._time_to_live * 1000),
+                id_prefix=None if self.disable_message_id else self._id_prefix,
+                stamped=not self.disable_message_timestamp,
+                jmsx_user_id=connection.user_id,
+            )
+        self._sent += 1
+        return template.encode(body, self._sent, connection.wall_milliseconds())
+
     def _prepare(
         self,
         body: Any,
@@ -294,6 +333,7 @@ class ProducerFace:
             ttl=int(ttl * 1000),
             delivery_time=now + int(delay * 1000) if delay else 0,
             prefixes=connection.prefixes,
+            jmsx_user_id=connection.user_id,
         )
         return message, payload, mode
 

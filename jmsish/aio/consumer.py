@@ -43,7 +43,7 @@ class MessageConsumer(ConsumerFace, Closing):
             driver.core.now = monotonic()
             delivery = self._core.receive_now()
             if delivery is not None:
-                driver.nudge()
+                self._session._follow_up()
             else:
                 self._check_synchronous()
                 seconds = timeout_of(timeout)

@@ -46,17 +46,15 @@ class MessageProducer(ProducerFace, Closing):
         """
         session = self._session
         async with session._exclusive:
-            core = self._core
+            core, driver = self._core, session._driver
             core.check()
             target = self._choose_destination(destination)
-            message, payload, mode = self._prepare(
-                message_or_body, target, delivery_mode, priority, time_to_live, delivery_delay, properties
-            )
-            driver = session._driver
+            wanted = (delivery_mode, priority, time_to_live, delivery_delay, properties)
+            message, payload, mode = self._make(message_or_body, target, wanted, on_completion is not None)
             if core.destination is None:
                 core = await driver.run(core.target_for(target))
             context: Future[Any] | Completion | None = None
-            if on_completion is not None:
+            if on_completion is not None and message is not None:
                 context = Completion(on_completion, message)
             elif mode is DeliveryMode.PERSISTENT and session._core.controller is None:
                 context = Future()
@@ -65,9 +63,9 @@ class MessageProducer(ProducerFace, Closing):
             if not posted:
                 await driver.run(core.send(payload, context))
             if posted:
-                driver.nudge()
+                session._follow_up()
             if isinstance(context, Future):
-                refused = rejection(await driver.wait(context, session._core.connection.send_deadline()))
+                refused = rejection(await driver.wait(context, core.session.connection.send_deadline()))
                 if refused is not None:
                     raise refused
 

@@ -19,6 +19,7 @@ from jmsish.destination import Destination, TemporaryQueue, TemporaryTopic, Topi
 from jmsish.engine.codec import ReceivedMessage
 from jmsish.engine.delivery import Delivery
 from jmsish.message import Message, message_from
+from jmsish.modes import AcknowledgeMode
 
 if TYPE_CHECKING:
     from jmsish.aio.connection import Connection
@@ -29,7 +30,7 @@ class _Acknowledger:
 
     __slots__ = ("_session", "_delivery")
 
-    def __init__(self, session: Session, delivery: Delivery) -> None:
+    def __init__(self, session: Session, delivery: Delivery | None) -> None:
         self._session = session
         self._delivery = delivery
 
@@ -53,6 +54,7 @@ class Session(SessionFace, Closing):
         self._driver = connection._driver
         self._exclusive = Exclusive()
         self._listeners: ListenerTask | None = None
+        self._acknowledger = _Acknowledger(self, None)
         self._faces: dict[ClientConsumer, MessageConsumer] = {}
 
     # -- consumers and producers -----------------------------------------------------------------------------------
@@ -175,12 +177,21 @@ class Session(SessionFace, Closing):
         if self._listeners is None:
             self._listeners = ListenerTask(self)
 
+    def _follow_up(self) -> None:
+        """Something was said that nobody waits for; inside a transaction it can wait for the commit."""
+        if self._core.controller is None:
+            self._driver.nudge()
+        else:
+            self._driver.linger()
+
     def _face_of(self, core: ClientConsumer) -> MessageConsumer:
         return self._faces[core]
 
     def _message(self, delivery: Delivery, destination: Destination) -> Message:
-        message = message_from(ReceivedMessage(delivery.payload), destination, self._core.connection.prefixes)
-        message._owner = _Acknowledger(self, delivery)
+        received = delivery.context or ReceivedMessage(delivery.payload)
+        message = message_from(received, destination, self._core.connection.prefixes)
+        individual = self._core.mode is AcknowledgeMode.INDIVIDUAL
+        message._owner = _Acknowledger(self, delivery) if individual else self._acknowledger
         return message
 
 

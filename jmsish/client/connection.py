@@ -48,6 +48,8 @@ class ClientConnection:
         """Monotonic seconds, set by the driver before each step."""
         self.sessions: set[ClientSession] = set()
         self.temporary = TemporaryNodes(self)
+        self.user_id: str | None = None
+        """What sent messages carry as JMSXUserID (M22), or None."""
         self.prefixes: tuple[str, str] = ("", "")
         self.started = False
         self.was_started = False
@@ -59,7 +61,6 @@ class ClientConnection:
         self.calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.trace = trace_if_wanted(self.calls)
         self.exception_listener: Callable[[JMSError], Any] | None = None
-        self.local_expiry = True
         self.closed = False
         self.failure: JMSError | None = None
         self._named = 0
@@ -105,7 +106,7 @@ class ClientConnection:
 
     @property
     def output_size(self) -> int:
-        return self.engine.output_size
+        return self.engine.out_size
 
     def tick(self, now: float) -> float | None:
         """Let time pass; the moment of the next tick, or None."""

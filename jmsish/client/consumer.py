@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from jmsish.engine.link import Link
 
 
+DRAIN_PATIENCE = 0.25
+"""Seconds until a drain is asked for again, doubling: far above a round trip, far below what a person notices."""
+
+
 class ClientConsumer:
     """One consumer (or browser) of a session."""
 
@@ -94,6 +98,26 @@ class ClientConsumer:
         self.drained = Future()
         link.flow(max(link.credit, 1), drain=True)
         return self.drained
+
+    def wait_drained(self, drained: Future[None]) -> Procedure[None]:
+        """Wait for the answer to a drain, asking again now and then until `request_timeout`.
+
+        Artemis leaves a drain unanswered that follows a grant by less than a moment, and answers the next.
+        """
+        connection = self.session.connection
+        deadline = connection.request_deadline()
+        patience = DRAIN_PATIENCE
+        while True:
+            until = connection.now + patience
+            try:
+                yield drained, until if deadline is None else min(until, deadline)
+                return
+            except OperationTimeoutError:
+                link = self.link
+                if link is None or (deadline is not None and connection.now + patience > deadline):
+                    raise
+                link.flow(max(link.credit, 1), drain=True)
+                patience *= 2
 
     def on_credit(self) -> None:
         """The broker moved our credit: a drain is answered once none is left and no delivery is half here.
@@ -213,7 +237,7 @@ class ClientConsumer:
         self.demand = False
         drained = self.start_drain()
         if drained is not None:
-            yield drained, self.session.connection.request_deadline()
+            yield from self.wait_drained(drained)
         delivery = self._next() if self.session.connection.started and not self.closing else None
         self.replenish()
         return delivery
@@ -226,7 +250,7 @@ class ClientConsumer:
             self.replenish()
             drained = self.start_drain()
             if drained is not None:
-                yield drained, self.session.connection.request_deadline()
+                yield from self.wait_drained(drained)
             delivery = self._next()
         return delivery
 

@@ -17,17 +17,21 @@ raises it by one.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from jmsish.client.links import OUTCOMES_OF_POLICY
-from jmsish.engine.codec import delivery_count_of, is_expired
+from jmsish.engine.codec import ABSOLUTE_EXPIRY_TIME, ReceivedMessage, property_at
 from jmsish.engine.outcomes import (
     ACCEPTED,
     MODIFIED_FAILED,
     MODIFIED_FAILED_UNDELIVERABLE,
     RELEASED,
+    AmqpError,
+    DecodeError,
     DeliveryState,
+    Rejected,
 )
 from jmsish.modes import AcknowledgeMode
 
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
     from jmsish.client.consumer import ClientConsumer
     from jmsish.client.session import ClientSession
     from jmsish.engine.delivery import Delivery
+
+log = logging.getLogger("jmsish.client")
 
 LAZY_BATCH = 10
 """DUPS_OK acknowledges in batches of ten (D12)."""
@@ -63,13 +69,20 @@ class ClientLedger:
     def screen(self, consumer: ClientConsumer, delivery: Delivery) -> bool:
         """Whether a delivery may be handed over; an expired or over-delivered one is disposed of instead (M84, M85)."""
         connection = self.session.connection
-        if connection.local_expiry and is_expired(delivery.payload, connection.wall_milliseconds()):
-            self.dispose(delivery, MODIFIED_FAILED_UNDELIVERABLE)
-        else:
-            limit = connection.options.max_redeliveries
-            if limit is None or delivery_count_of(delivery.payload) <= limit:
-                return True
-            self.dispose(delivery, OUTCOMES_OF_POLICY[connection.options.redelivery_outcome])
+        payload = delivery.payload
+        try:
+            received = delivery.context = ReceivedMessage(payload)
+            expiry = property_at(payload, received.bare, ABSOLUTE_EXPIRY_TIME)
+            if not expiry or expiry > connection.wall_milliseconds():
+                limit = connection.options.max_redeliveries
+                if limit is None or received.prefix.header.delivery_count <= limit:
+                    return True
+                self.dispose(delivery, OUTCOMES_OF_POLICY[connection.options.redelivery_outcome])
+            else:
+                self.dispose(delivery, MODIFIED_FAILED_UNDELIVERABLE)
+        except (DecodeError, TypeError) as fault:
+            log.warning("a message on %s is none and is rejected: %s", consumer.destination, fault)
+            self.dispose(delivery, Rejected(AmqpError("amqp:decode-error", f"no message: {fault}")))
         consumer.replenish()
         return False
 
@@ -142,7 +155,7 @@ class ClientLedger:
         for delivery in lazy:
             self.resolve(delivery, ACCEPTED)
 
-    def acknowledge(self, delivery: Delivery) -> None:
+    def acknowledge(self, delivery: Delivery | None) -> None:
         """`Message.acknowledge`: all that the session handed over (CLIENT), or this one (INDIVIDUAL); else nothing."""
         self.session.check()
         mode = self.session.mode
@@ -150,7 +163,7 @@ class ClientLedger:
             delivered, self.delivered = self.delivered, {}
             for each in delivered.values():
                 self.resolve(each, ACCEPTED)
-        elif mode is AcknowledgeMode.INDIVIDUAL and self.delivered.get(delivery.id) is delivery:
+        elif mode is AcknowledgeMode.INDIVIDUAL and delivery is not None and delivery.id in self.delivered:
             del self.delivered[delivery.id]
             self.resolve(delivery, ACCEPTED)
 

@@ -170,10 +170,9 @@ class ClientSession:
 
     def drain(self, consumers: Iterable[ClientConsumer]) -> Procedure[None]:
         """Wait until nothing is under way to `consumers`; they get no credit until `grant`."""
-        drains = [drained for drained in [c.start_drain() for c in consumers] if drained is not None]
-        deadline = self.connection.request_deadline()
-        for drained in drains:
-            yield drained, deadline
+        drains = [(c, drained) for c, drained in [(c, c.start_drain()) for c in consumers] if drained is not None]
+        for consumer, drained in drains:
+            yield from consumer.wait_drained(drained)
 
     def cancel(self, consumers: list[ClientConsumer]) -> Procedure[None]:
         """Give back what `consumers` have not read, in order and uncounted."""

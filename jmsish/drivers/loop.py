@@ -271,6 +271,10 @@ class LoopDriver:
             self._flushing = True
             self.loop.call_soon(self._flush_now)
 
+    def linger(self) -> None:
+        """Something was said that can wait for what follows: in a loop that is the end of this turn anyway."""
+        self.nudge()
+
     def _flush_now(self) -> None:
         self._flushing = False
         self.flush()

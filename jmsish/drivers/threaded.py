@@ -220,6 +220,18 @@ class ThreadedDriver:
             self._last_read = now
             self.transport.interrupt()
 
+    def linger(self) -> None:
+        """Something was said that can wait for what follows (a commit): write it when it is much, else leave it.
+
+        The standby reader writes what is left at the latest.
+        """
+        if self.core.output_size >= COALESCE_OCTETS:
+            self.flush()
+            self.poll()
+        elif self._standing_by:
+            self._last_read = monotonic()
+            self.transport.interrupt()
+
     def refresh(self) -> None:
         """Before a message is handed over: hear what the wire says, so that no loss goes unnoticed for long."""
         if monotonic() - self._last_read > COALESCE_SECONDS:

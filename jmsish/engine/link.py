@@ -86,6 +86,7 @@ class Link(Endpoint):
         "mute",
         "name",
         "offered_capabilities",
+        "overtakes",
         "payload_limit",
         "properties",
         "queued",
@@ -123,6 +124,8 @@ class Link(Endpoint):
         self.available: int | None = None
         self.flow_properties: Mapping[Any, Any] | None = None
         self.mute = False
+        # Sender: whether its transfers may leave before dispositions that were said before them, so that these gather.
+        self.overtakes = False
         # What the engine itself detached the link for, where the attach that must come first is not written yet.
         self.fault: AmqpError | None = None
         # Sender: frames waiting for the session window, and what was given up unsent when the link went.
@@ -368,7 +371,7 @@ class Link(Endpoint):
             session.next_delivery_id = (number + 1) & _MASK
             session.remote_left = window - 1
             self.credit = credit - 1
-            if session.batch_state is not None:
+            if session.batch_state is not None and not self.overtakes:
                 session.flush_dispositions()
             engine = session.engine
             delivery = Delivery(self, number, None, payload, settled, False, context)

@@ -13,6 +13,8 @@ from pathlib import Path
 RHEA = "rhea@3.0.5"
 QPID_JMS = "2.10.0"
 ARTEMIS = "2.40.0"
+GO_AMQP = "github.com/Azure/go-amqp"
+GO_AMQP_VERSION = "v1.7.0"
 
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -93,6 +95,21 @@ def artemis() -> Path:
         (folder / "partial" / home.name).rename(home)
         archive.unlink()
     return home
+
+
+def go_amqp() -> Path:
+    """go-amqp's own tests, as a program."""
+    usual = Path("/usr/local/go/bin/go")  # Where Go's own installer puts it; not always on the PATH.
+    go = str(usual) if usual.exists() else program("go", "go-amqp")
+    folder = cache(f"go-amqp-{GO_AMQP_VERSION}")
+    tests = folder / "go-amqp.test"
+    if not tests.exists():
+        (folder / "go.mod").write_text("module interop\n")
+        partial = folder / "partial.test"
+        _run([go, "get", "-t", f"{GO_AMQP}@{GO_AMQP_VERSION}"], folder)
+        _run([go, "test", "-c", "-o", str(partial), GO_AMQP], folder)
+        partial.rename(tests)
+    return tests
 
 
 def _maven(folder: Path, *arguments: str) -> None:

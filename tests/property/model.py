@@ -46,12 +46,25 @@ class Sent:
 
 @dataclass(eq=False)
 class Reader:
-    """A consumer, and the last place in the queue that it was handed, by priority."""
+    """A consumer, and the last place in the queue that it was handed, by priority.
+
+    What it has in its buffer when something goes back to the queue comes first, in order, and then what went back, in
+    order: so each put-back may make it step back once.
+    """
 
     real: Any
     seat: Seat
     queue: str
     last: dict[int, int] = field(default_factory=dict)
+    put_backs: int = 0
+    steps_back: dict[int, int] = field(default_factory=dict)
+
+    def sees(self, message: Sent) -> None:
+        level = message.priority
+        if message.order <= self.last.get(level, 0):
+            self.steps_back[level] = self.steps_back.get(level, 0) + 1
+        assert self.steps_back.get(level, 0) <= self.put_backs, f"{message} was overtaken"
+        self.last[level] = message.order
 
 
 @dataclass(eq=False)
@@ -124,8 +137,7 @@ class Model:
         assert message.low <= failures <= message.high, f"{message} came with count {delivered.delivery_count}"
         assert delivered.jms_redelivered == (failures > 0), f"{message}: {delivered.jms_redelivered}"
         message.low = message.high = failures
-        assert reader.last.get(message.priority, 0) < message.order, f"{message} was overtaken"
-        reader.last[message.priority] = message.order
+        reader.sees(message)
         seat = reader.seat
         if seat.mode in ("auto", "dups_ok"):
             message.state = "gone"
@@ -151,7 +163,7 @@ class Model:
         for message in seat.pending:
             self._appears(message)
         seat.held, seat.pending = [], []
-        self.any_order()
+        self.put_back()
 
     def gives_back(self, seat: Seat) -> None:
         """Rollback, recover, or the end of the session."""
@@ -160,12 +172,12 @@ class Model:
         for message in seat.pending:
             message.state = "never"
         seat.held, seat.pending, seat.unsure = [], [], []
-        self.any_order()
+        self.put_back()
 
-    def any_order(self) -> None:
+    def put_back(self) -> None:
         """Something went back: whoever reads on may see what stands before the last that it saw."""
         for reader in self.readers:
-            reader.last.clear()
+            reader.put_backs += 1
 
     def cut(self, line: Line) -> list[Sent]:
         """The wire broke. Returns those of which only the broker knows whether it heard of their acknowledgement."""
@@ -182,7 +194,7 @@ class Model:
             for message in seat.pending:
                 message.state = "never"
             doubtful += seat.unsure
-        self.any_order()
+        self.put_back()
         return doubtful
 
     # -- what the queues must look like

@@ -44,7 +44,7 @@ def test_g116_commit_with_the_consumer_open_is_discharge_and_declare_and_nothing
 
 
 def test_g116_one_round_trip() -> None:
-    """One message in and one out: acknowledgement, post, discharge and declare leave in one write."""
+    """One message in and one out: post, acknowledgement, discharge and declare leave in one write."""
     peer = Peer()
     session = peer.session()
     consumer, producer = peer.consumer(session), peer.producer(session)
@@ -53,7 +53,7 @@ def test_g116_one_round_trip() -> None:
     assert consumer.receive_now() is not None
     assert producer.post(message(9), None)
     peer.run(session.commit())
-    assert peer.told() == ["accepted in a transaction 0", "transfer", "commit", "declare"]
+    assert peer.told() == ["transfer", "accepted in a transaction 0", "commit", "declare"]
 
 
 def test_g117_closed_before_the_commit_the_link_goes_last() -> None:
@@ -128,7 +128,9 @@ def test_g123_a_drain_that_is_never_answered_does_not_stop_the_rollback() -> Non
     peer.told()
     with pytest.raises(OperationTimeoutError):
         peer.run(session.rollback())
-    assert peer.told()[:3] == ["drain", "rollback", "declare"]
+    told = peer.told()
+    assert told[0] == told[1] == "drain", "asked again"
+    assert [line for line in told if line != "drain"][:2] == ["rollback", "declare"]
 
 
 def test_g124_the_source_of_a_transacted_consumer() -> None:
