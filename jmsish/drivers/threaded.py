@@ -38,6 +38,10 @@ QUIET = 0.010
 """Seconds without an application thread reading after which the standby reader reads (hot-path: structure H)."""
 
 
+TICK = 0.5
+"""Seconds between two looks of the core at the clock: half of the shortest deadline that it sets by itself (D12)."""
+
+
 class ThreadedDriver:
     """Drives one client connection for any number of application threads."""
 
@@ -51,6 +55,7 @@ class ThreadedDriver:
         self._standing_by = False  # the standby reader is blocked in recv
         self._last_read = monotonic()
         self._last_flush = 0.0
+        self._tick_at = 0.0
         self._waiters: dict[threading.Lock, Future[Any]] = {}
         self._stopped = False
         self._pause = threading.Lock()
@@ -143,12 +148,14 @@ class ThreadedDriver:
         self._reading = True
         self._read_for = future
         try:
-            tick = self.core.tick(now)
-            until = tick if deadline is None else deadline if tick is None else min(tick, deadline)
+            if now >= self._tick_at:
+                due = self.core.tick(now)
+                self._tick_at = now + TICK if due is None else min(due, now + TICK)
+            until = self._tick_at if deadline is None else min(self._tick_at, deadline)
             self.lock.release()
             try:
                 self.flush()
-                data = self._recv(None if until is None else max(until - now, 0))
+                data = self._recv(max(until - now, 0))
             finally:
                 self.lock.acquire()
         finally:
@@ -172,8 +179,6 @@ class ThreadedDriver:
             core.receive(data)
         elif data is not None:
             core.receive_eof()
-        else:
-            core.tick(core.now)
         self._wake()
         if core.calls:
             self._hand_out_calls()
