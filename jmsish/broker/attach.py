@@ -63,6 +63,9 @@ def answer(connection: ServerConnection, link: Link) -> Terminal | None:
 
 
 def _control(connection: ServerConnection, link: Link) -> ControlLink:
+    if link.remote_unsettled:
+        # "the control link cannot be resumed" (4.1): there is nothing left that its deliveries could mean (T15).
+        raise Refusal(NOT_IMPLEMENTED, "a link to the coordinator cannot be resumed", {"field": "unsettled"})
     control = ControlLink(connection, link)
     control.attach()
     return control

@@ -173,11 +173,16 @@ class Broker:
                 del self._containers[connection.container_id]
 
     def worked(self, transaction: Transaction) -> None:
-        """Something was done in a transaction: its time runs from the first (D15)."""
+        """Something was done in a transaction: its time runs from the first (D15), its idleness from the last."""
+        config = self.config
+        if config.transaction_idle_timeout:
+            transaction.last = self.now()
         if not transaction.began:
-            transaction.began = self.now()
-            if self.config.transaction_timeout:
-                self._timers.add(transaction.began + self.config.transaction_timeout, _Timeout(self, transaction))
+            transaction.began = now = self.now()
+            if config.transaction_timeout:
+                self._timers.add(now + config.transaction_timeout, _Timeout(self, transaction))
+            if config.transaction_idle_timeout:
+                self._timers.add(now + config.transaction_idle_timeout, _IdleTimeout(self, transaction))
 
 
 class _Timeout:
@@ -192,4 +197,24 @@ class _Timeout:
     def on_time(self, now: float) -> None:
         transaction = self._transaction
         if transaction.connection.transactions.get(transaction.id) is transaction:
-            transaction.time_out(self._broker.settlement)
+            self._judge(transaction, now)
+
+    def _judge(self, transaction: Transaction, now: float) -> None:
+        self._time_out(transaction, f"it was open longer than {self._broker.config.transaction_timeout:g} s")
+
+    def _time_out(self, transaction: Transaction, description: str) -> None:
+        transaction.time_out(self._broker.settlement, description)
+        self._broker.touch(transaction.connection)
+
+
+class _IdleTimeout(_Timeout):
+    """The end of a transaction's patience: rings again where there was work meanwhile."""
+
+    __slots__ = ()
+
+    def _judge(self, transaction: Transaction, now: float) -> None:
+        limit = self._broker.config.transaction_idle_timeout
+        if transaction.last + limit > now:
+            self._broker._timers.add(transaction.last + limit, self)
+        else:
+            self._time_out(transaction, f"nothing was done in it for more than {limit:g} s")

@@ -12,7 +12,7 @@ SECTIONS = ("policy", "users", "queues", "listeners")
 NOT_YET = ("vhosts", "exchanges", "bindings", "connectors", "link_routes", "addresses", "router")
 """Sections that the reference knows and this version does not serve: refused by name, never silently ignored."""
 
-POLICY_KEYS = ("transaction_timeout", "auto_create")
+POLICY_KEYS = ("transaction_timeout", "transaction_idle_timeout", "auto_create")
 POLICY_NOT_YET = ("max_message_size", "on_oversize", "max_connections", "default_vhost")
 USER_KEYS = ("password",)
 USER_NOT_YET = ("scram_sha_256", "scram_sha_512")
@@ -32,6 +32,9 @@ class BrokerConfig:
     """Everything a broker is told before it starts."""
 
     transaction_timeout: float = 0.0
+    """Seconds from the first work of a transaction until it is rolled back; 0 for none."""
+    transaction_idle_timeout: float = 0.0
+    """Seconds without further work until it is rolled back; 0 for none."""
     auto_create: bool = True
     users: Mapping[str, str] = field(default_factory=dict)
     queues: Mapping[str, QueueSettings] = field(default_factory=dict)
@@ -49,6 +52,9 @@ class BrokerConfig:
         _check_keys(policy, POLICY_KEYS, POLICY_NOT_YET, "[policy]")
         return cls(
             transaction_timeout=_seconds(policy.get("transaction_timeout", 0.0), "[policy] transaction_timeout"),
+            transaction_idle_timeout=_seconds(
+                policy.get("transaction_idle_timeout", 0.0), "[policy] transaction_idle_timeout"
+            ),
             auto_create=_flag(policy.get("auto_create", True), "[policy] auto_create"),
             users=_each(_section(config, "users"), "users", _password),
             queues=_each(_section(config, "queues"), "queues", QueueSettings.from_mapping),

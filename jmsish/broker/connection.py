@@ -57,6 +57,8 @@ class ServerConnection:
         """Consumers that could take more, were there room for output or an open session window."""
         self.half_sent: list[tuple[OutgoingLink, Delivery, Entry]] = []
         """Pre-settled messages of which frames still wait for the window: gone only once they are sent."""
+        self.hindered: list[ControlLink] = []
+        """Control links that hold answers back until a message is taken back from the peer (T86)."""
         self.fed: list[IncomingLink] = []
         """Links that messages came on in this batch of input."""
         self.transactions: dict[bytes, Transaction] = {}
@@ -114,7 +116,7 @@ class ServerConnection:
             for link in fed:
                 if not link.over:
                     link.top_up()
-        if self.stalled or self.half_sent:
+        if self.stalled or self.half_sent or self.hindered:
             self._resume()
 
     def _resume(self) -> None:
@@ -133,6 +135,10 @@ class ServerConnection:
                 self.half_sent.append((consumer, delivery, entry))
             elif delivery not in consumer.link.unsent:
                 consumer.settle_sent(entry)
+        if self.hindered and not self.is_aborting():
+            hindered, self.hindered = self.hindered, []
+            for control in hindered:
+                control.resume()
 
     # --- events
 
@@ -140,7 +146,7 @@ class ServerConnection:
         admit(self)
 
     def _closed(self, error: AmqpError | None) -> None:
-        self.end()
+        self.end("the connection was closed")
         self.engine.close()
 
     def _begun(self, session: EngineSession) -> None:
@@ -219,6 +225,20 @@ class ServerConnection:
                     return True
         return False
 
+    def is_aborting(self) -> bool:
+        """Whether the abort of a message, begun and given up, still waits for a session window (T86)."""
+        return any(item.delivery.aborted for session in self._sessions for item in session.backlog)
+
+    def flush_dispositions(self, but: EngineSession) -> None:
+        """Write what was said in the other sessions before what will be said in this one.
+
+        "The resource MUST determine the outcome of the delivery before committing the transaction, and this MUST be
+        communicated to the controller before the acceptance of a successful discharge" (4.4.4.1, T48).
+        """
+        for session in self._sessions:
+            if session is not but:
+                session.flush_dispositions()
+
     # --- temporary nodes
 
     def make_temporary(self, link: Link) -> Queue:
@@ -254,6 +274,8 @@ class ServerConnection:
                 terminal.leave_queue()
                 terminal.gone = True
                 terminal.take_back_unsent()
+            elif isinstance(terminal, ControlLink):
+                terminal.lost("the session of the control link ended")
             else:
                 terminal.lost()
         self._graces = [(due, link) for due, link in self._graces if link.link.session is not session]
@@ -272,7 +294,7 @@ class ServerConnection:
                 self.delete_temporary(terminal.queue)
         terminals.clear()
 
-    def end(self) -> None:
+    def end(self, reason: str = "the connection was lost") -> None:
         """The connection is over, by a close or by a loss: all sessions end, temporary queues go."""
         if self.ended:
             return
@@ -281,7 +303,7 @@ class ServerConnection:
         for session in self._sessions:
             for terminal in session.context:
                 if isinstance(terminal, ControlLink):
-                    terminal.lost()
+                    terminal.lost(reason)
         for session in self._sessions:
             self._lose_session(session)
         self._sessions.clear()
@@ -290,11 +312,12 @@ class ServerConnection:
         self.temporaries.clear()
         self.stalled.clear()
         self.half_sent.clear()
+        self.hindered.clear()
         self.broker.forget(self)
 
     def close(self, error: AmqpError | None) -> None:
         """Say goodbye from here."""
-        self.end()
+        self.end("the connection was closed by the broker" if error is None else str(error))
         self.engine.close(error)
         self.broker.touch(self)
 

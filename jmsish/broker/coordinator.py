@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 CAPABILITIES: Final = ("amqp:local-transactions", "amqp:multi-txns-per-ssn", "amqp:multi-ssns-per-txn")
 _CREDIT: Final = 1000
 _ID_LENGTH: Final = 16
+SECOND: Final = 1
+"""rcv-settle-mode: the resource settles only when the controller has (Part 2, 2.8.3)."""
 REJECTED: Final = "amqp:rejected:list"
 
 
@@ -38,12 +41,14 @@ def allows_rejected(source: object) -> bool:
 class ControlLink:
     """One link to the coordinator. Its transactions live as long as it does (4.1)."""
 
-    __slots__ = ("_connection", "_link", "_owned", "over")
+    __slots__ = ("_connection", "_held", "_link", "_owned", "over")
 
     def __init__(self, connection: ServerConnection, link: Link) -> None:
         self._connection = connection
         self._link = link
         self._owned: dict[bytes, Transaction] = {}
+        self._held: deque[tuple[Delivery, DeliveryState]] = deque()
+        """Answers that wait until a message acquired under a transaction is given up before the peer (T86)."""
         self.over = False
         """Detached; what was still on its way is dropped."""
 
@@ -96,6 +101,8 @@ class ControlLink:
         del self._connection.transactions[command.txn_id]
         settlement = self._connection.broker.settlement
         refusal = None if command.fail else transaction.refusal()
+        if refusal is not None:
+            transaction.mourn(str(refusal))
         if command.fail or refusal is not None:
             transaction.roll_back(settlement)
         else:
@@ -110,7 +117,23 @@ class ControlLink:
             self._refuse(delivery, refusal)
 
     def _answer(self, delivery: Delivery, outcome: DeliveryState) -> None:
-        self._link.session.disposition(delivery, outcome, settled=True)
+        if self._held or self._connection.is_aborting():
+            # "If the discharge indicates the failure of the transaction the resource MUST abort or complete sending the
+            # remainder of the message before completing the discharge" (4.4.3).
+            if not self._held:
+                self._connection.hindered.append(self)
+            self._held.append((delivery, outcome))
+            return
+        self._connection.flush_dispositions(self._link.session)
+        mode = self._link.rcv_settle_mode if delivery.rcv_settle_mode is None else delivery.rcv_settle_mode
+        self._link.session.disposition(delivery, outcome, settled=mode != SECOND)
+
+    def resume(self) -> None:
+        """Answer what waited, as far as nothing stands in the way any more."""
+        held, self._held = self._held, deque()
+        for delivery, outcome in held:
+            if not self.over:
+                self._answer(delivery, outcome)
 
     def _refuse(self, delivery: Delivery, error: AmqpError) -> None:
         """Rejected where the source takes that, else the link is detached with the error (T32, T42)."""
@@ -121,7 +144,7 @@ class ControlLink:
 
     def _detach(self, error: AmqpError) -> None:
         self._link.detach(closed=True, error=error)
-        self.lost()
+        self.lost(f"the control link was ended: {error}")
 
     def terminate(self, error: AmqpError) -> None:
         """Something was done that the coordinator must answer with the end of the control link (T46, T72)."""
@@ -130,13 +153,14 @@ class ControlLink:
     def detached(self, closed: bool) -> None:
         """The peer detached: "all such transactions are immediately rolled back" (4.1)."""
         self._link.detach(closed=closed)
-        self.lost()
+        self.lost("the control link was detached")
 
-    def lost(self) -> None:
+    def lost(self, reason: str) -> None:
         """The link is gone, by whatever way; the same holds for a mere detach: it cannot be resumed (T51)."""
         self.over = True
         owned, self._owned = self._owned, {}
         settlement = self._connection.broker.settlement
         for txn_id, transaction in owned.items():
             del self._connection.transactions[txn_id]
+            transaction.mourn(reason)
             transaction.roll_back(settlement)

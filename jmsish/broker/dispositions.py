@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING, Any
 from jmsish.broker.order import ACQUIRED, Entry
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Transaction, Work
-from jmsish.engine.outcomes import Accepted, AmqpError, DeliveryState, TransactionalState
+from jmsish.engine.outcomes import (
+    Accepted,
+    AmqpError,
+    DeliveryState,
+    Modified,
+    Rejected,
+    Released,
+    TransactionalState,
+)
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.session import EngineSession
+
+
+_TERMINAL = (Accepted, Released, Modified, Rejected)
 
 
 def disposed(
@@ -61,7 +72,11 @@ def _apply(
             if not settled and state is not None:
                 session.disposition(delivery, state, settled=True)
             continue
-        if entry.work is not None and (settled or state is not None):
+        if isinstance(entry.work, Work):
+            if not isinstance(state, _TERMINAL):
+                # No outcome is given: what was said in the transaction stands (2.7.6), and cannot be changed any more.
+                entry.work.settled = entry.work.settled or settled
+                continue
             _part_from_transaction(entry)
         if entry.state != ACQUIRED:
             continue
@@ -93,19 +108,22 @@ def _retire(
     outcome: DeliveryState | None,
     settled: bool,
 ) -> None:
+    conflict = False
     for delivery in deliveries:
         consumer, entry = delivery.link.context, delivery.context
         if not isinstance(entry, Entry) or entry.state != ACQUIRED:
             continue
         work = entry.work
         if isinstance(work, Work) and work.transaction is not transaction:
-            # "the delivery MUST NOT be associated with a different non discharged transaction than the outcome. If
-            # this happens then the control link MUST be terminated" (4.4.2).
+            conflict = True
             work.settled = work.settled or settled
-            _end_control(transaction, "a delivery of another transaction was given an outcome in this one")
-            return
+            continue
         transaction.retire(consumer, delivery, entry, outcome, settled)
     connection.broker.worked(transaction)
+    if conflict:
+        # "the delivery MUST NOT be associated with a different non discharged transaction than the outcome. If this
+        # happens then the control link MUST be terminated" (4.4.2). What else the disposition named is undone with it.
+        _end_control(transaction, "a delivery of another transaction was given an outcome in this one")
 
 
 def _refuse_unknown(connection: ServerConnection, deliveries: list[Delivery], settled: bool) -> None:
@@ -114,9 +132,12 @@ def _refuse_unknown(connection: ServerConnection, deliveries: list[Delivery], se
     links: dict[OutgoingLink, None] = {}
     for delivery in deliveries:
         consumer, entry = delivery.link.context, delivery.context
-        if isinstance(entry, Entry) and entry.state == ACQUIRED and entry.work is None and settled:
-            default = consumer.default_outcome
-            settlement.apply_default(consumer, entry, None if isinstance(default, Accepted) else default, seen=True)
+        if isinstance(entry, Entry) and entry.state == ACQUIRED and settled:
+            if isinstance(entry.work, Work):
+                entry.work.settled = True
+            else:
+                default = consumer.default_outcome
+                settlement.apply_default(consumer, entry, None if isinstance(default, Accepted) else default, seen=True)
         if isinstance(consumer, OutgoingLink):
             links[consumer] = None
     error: Any = AmqpError(UNKNOWN_ID, "the disposition names a transaction that this connection does not have")

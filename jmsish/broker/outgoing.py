@@ -94,11 +94,7 @@ class OutgoingLink(Consumer):
         elif not self.presettled:
             self.link.send(payload, context=entry)
         else:
-            delivery = self.link.send(payload, settled=True, context=entry)
-            if self.link.session.backlog:
-                self.connection.half_sent.append((self, delivery, entry))
-            else:
-                self.settle_sent(entry)
+            self.presettled_sent(self.link.send(payload, settled=True, context=entry), entry)
 
     def show(self, payload: bytes, count: int, expires: float) -> None:
         if count or expires:
@@ -106,6 +102,13 @@ class OutgoingLink(Consumer):
         self._touched[self.connection] = None
         self.connection.room -= len(payload) + FRAME_ALLOWANCE
         self.link.send(payload, settled=self.presettled)
+
+    def presettled_sent(self, delivery: Delivery | None, entry: Entry) -> None:
+        """A pre-settled message is sent, or its transaction committed: nothing stays acquired, once all frames left."""
+        if delivery is not None and self.link.session.backlog:
+            self.connection.half_sent.append((self, delivery, entry))
+        else:
+            self.settle_sent(entry)
 
     def settle_sent(self, entry: Entry) -> None:
         """A pre-settled message meets the default outcome as it leaves (3.5.3, W1): nothing stays acquired."""
@@ -133,11 +136,8 @@ class OutgoingLink(Consumer):
 
     def _deliver_in(self, transaction: Transaction, payload: bytes, entry: Entry) -> None:
         state = TransactionalState(transaction.id)
-        if self.presettled:
-            self.link.send(payload, state=state, settled=True)
-            transaction.acquire(self, None, entry)
-        else:
-            transaction.acquire(self, self.link.send(payload, state=state, context=entry), entry)
+        delivery = self.link.send(payload, state=state, settled=self.presettled, context=entry)
+        transaction.acquire(self, delivery, entry)
         self.connection.broker.worked(transaction)
 
     def drained(self) -> None:
@@ -188,8 +188,15 @@ class OutgoingLink(Consumer):
             self.link.session.disposition(delivery, outcome, settled=True)
 
     def withdraw(self, delivery: Delivery | None) -> None:
-        """An acquisition was undone: the delivery is over (T89)."""
-        self.confirm(delivery, RELEASED)
+        """An acquisition was undone: the delivery is over (T89), and what of it is not sent yet never will be (T86)."""
+        if delivery is not None and not self.gone and self._is_under_way(delivery):
+            self.link.abort(delivery)
+        else:
+            self.confirm(delivery, RELEASED)
+
+    def _is_under_way(self, delivery: Delivery) -> bool:
+        """Whether frames of it wait for the window. A consumer is given nothing more while some do, so they are few."""
+        return any(item.delivery is delivery for item in (*self.link.session.backlog, *self.link.held))
 
     # --- the end
 

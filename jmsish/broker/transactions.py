@@ -6,6 +6,7 @@ take their sequence numbers only now (redelivery b.5, 10).
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from jmsish.broker.order import ACQUIRED, Entry
@@ -23,22 +24,23 @@ ROLLBACK = "amqp:transaction:rollback"
 TIMEOUT = "amqp:transaction:timeout"
 UNKNOWN_ID = "amqp:transaction:unknown-id"
 
+_log = logging.getLogger("jmsish.broker")
+
 
 class Work:
     """A delivery taken part in a transaction: acquired under it, or given an outcome under it, or both."""
 
     __slots__ = ("acquired", "consumer", "delivery", "entry", "outcome", "settled", "transaction")
 
-    def __init__(
-        self, transaction: Transaction, consumer: OutgoingLink, delivery: Delivery | None, entry: Entry
-    ) -> None:
+    def __init__(self, transaction: Transaction, consumer: OutgoingLink, delivery: Delivery, entry: Entry) -> None:
         self.transaction = transaction
         self.consumer = consumer
-        self.delivery = delivery
+        self.delivery: Delivery | None = delivery
+        """None once its link or session is gone."""
         self.entry = entry
         self.outcome: DeliveryState | None = None
-        self.settled = delivery is None
-        """The peer cannot change its mind: it settled, or its link or session is gone."""
+        self.settled = delivery.settled
+        """The peer cannot change its mind: one of the ends settled, or its link or session is gone."""
         self.acquired = False
         """Acquired under the transaction (4.4.3)."""
 
@@ -46,7 +48,9 @@ class Work:
 class Transaction:
     """One declared, not yet discharged transaction."""
 
-    __slots__ = ("acquirers", "began", "connection", "control", "deliveries", "failure", "id", "posts", "work")
+    __slots__ = (
+        "acquirers", "began", "connection", "control", "deliveries", "failure", "id", "last", "posts", "work"
+    )  # fmt: skip
 
     def __init__(self, txn_id: bytes, connection: ServerConnection, control: ControlLink) -> None:
         self.id = txn_id
@@ -54,6 +58,8 @@ class Transaction:
         self.control = control
         self.began = 0.0
         """When the first work came in, 0 before (D15)."""
+        self.last = 0.0
+        """When the last work came in, where the broker has a limit to idleness."""
         self.posts: list[tuple[Queue, int | Arrival, bytes]] = []
         self.work: list[Work] = []
         self.acquirers: list[OutgoingLink] = []
@@ -80,7 +86,7 @@ class Transaction:
         work.outcome = outcome
         work.settled = work.settled or settled
 
-    def acquire(self, consumer: OutgoingLink, delivery: Delivery | None, entry: Entry) -> None:
+    def acquire(self, consumer: OutgoingLink, delivery: Delivery, entry: Entry) -> None:
         """A message is acquired under the transaction as it is sent (4.4.3)."""
         work = Work(self, consumer, delivery, entry)
         work.acquired = True
@@ -122,10 +128,19 @@ class Transaction:
         for each in work:
             _roll_back(each, settlement)
 
-    def time_out(self, settlement: Settlement) -> None:
-        """Too long since its first work: undone now, and never to be committed, though its id is known on."""
-        self.fail(TIMEOUT, "the transaction was open longer than this broker allows")
+    def time_out(self, settlement: Settlement, description: str) -> None:
+        """Too long open or idle: undone now, and never to be committed, though its id is known on."""
+        self.fail(TIMEOUT, description)
+        self.mourn(description)
         self.roll_back(settlement)
+
+    def mourn(self, reason: str) -> None:
+        """Say in the log that work is about to be undone which nobody asked to undo."""
+        if self.posts or self.work:
+            _log.warning(
+                "transaction %s of %r is rolled back: %s (%d posted, %d taken)",
+                self.id.hex(), self.connection.container_id, reason, len(self.posts), len(self.work),
+            )  # fmt: skip
 
     def _end(self) -> tuple[list[Work], list[tuple[Queue, int | Arrival, bytes]]]:
         # "When a transaction is discharged, the txn-id of any link endpoints will be cleared"; not its credit (4.4.3).
@@ -142,15 +157,13 @@ def _commit(work: Work, settlement: Settlement) -> None:
     entry.work = None
     if entry.state != ACQUIRED:
         return
-    if work.outcome is None:
-        if work.settled:
-            consumer.apply_settled_without_state(settlement, entry)
-        # Otherwise it was acquired and not disposed of: it stays with the receiver (T89).
-        return
-    if settlement.apply(consumer, entry, work.outcome):
+    if work.outcome is not None and settlement.apply(consumer, entry, work.outcome):
         consumer.confirm(work.delivery, work.outcome)
-    else:
+    elif work.acquired and consumer.presettled and work.outcome is None:
+        consumer.presettled_sent(work.delivery, entry)
+    elif work.settled:
         consumer.apply_settled_without_state(settlement, entry)
+    # Otherwise acquired and not disposed of, or only in part: it stays with the receiver (T89).
 
 
 def _roll_back(work: Work, settlement: Settlement) -> None:
