@@ -330,6 +330,7 @@ class ClientConsumer:
 
     def set_listening(self, listening: bool) -> None:
         self.listening = listening
+        self.session.note_listeners()
         self.window = 1
         self.replenish()
         self.session.prompt()

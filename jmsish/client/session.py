@@ -53,6 +53,8 @@ class ClientSession:
         self.lingering: set[ClientConsumer] = set()
         """Closed consumers whose link is still attached for what they handed over."""
         self.ledger = ClientLedger(self)
+        self.is_listening = False
+        """Whether a listener receives: then nobody else does (JMS 3.1, 6.2.6)."""
         self.controller = TransactionController(self) if mode is AcknowledgeMode.TRANSACTED else None
         self.prompted: Future[None] | None = None
         self.ending: Future[None] = Future()
@@ -84,15 +86,14 @@ class ClientSession:
         """A consumer closed: its siblings may be alone on their queue now, and take all the credit they want."""
         if consumer in self.consumers:
             self.consumers.remove(consumer)
+            self.note_listeners()
             if consumer.unsettled or consumer.in_transaction:
                 self.lingering.add(consumer)
             for sibling in self.consumers:
                 sibling.replenish()
 
-    @property
-    def is_listening(self) -> bool:
-        """Whether a listener receives: then nobody else does (JMS 3.1, 6.2.6)."""
-        return any(consumer.listening for consumer in self.consumers)
+    def note_listeners(self) -> None:
+        self.is_listening = any(consumer.listening for consumer in self.consumers)
 
     def prompt(self) -> None:
         """There may be something for a listener."""
