@@ -15,6 +15,7 @@ from jmsish.client.producer import Completion, rejection, unknown_outcome
 from jmsish.client.session import ClientSession
 from jmsish.client.temporary import TemporaryNodes
 from jmsish.client.trace import trace_if_wanted
+from jmsish.client.transaction import no_coordinator
 from jmsish.engine import events
 from jmsish.engine.codec import split_header
 from jmsish.engine.engine import Engine
@@ -106,7 +107,8 @@ class ClientConnection:
 
     @property
     def output_size(self) -> int:
-        return self.engine.out_size
+        engine = self.engine
+        return engine.out_size + 48 * len(engine.unflushed)  # a range of dispositions not yet a frame counts too
 
     def tick(self, now: float) -> float | None:
         """Let time pass; the moment of the next tick, or None."""
@@ -292,14 +294,27 @@ class ClientConnection:
         self.check()
 
     def create_session(self, mode: AcknowledgeMode) -> Procedure[ClientSession]:
+        """A session that has begun and, where it is transacted, has its first transaction.
+
+        Raises `UnsupportedFeatureError` for a transacted one where the broker has no coordinator.
+        """
         yield from self.open()
         session = ClientSession(self, mode, self.engine.begin())
         self.sessions.add(session)
-        if session.controller is not None:
-            session.controller.attach()
-        yield session.begun, self.request_deadline()
-        if session.controller is not None:
-            yield from session.controller.ready()
+        try:
+            if session.controller is not None:
+                session.controller.attach()
+            yield session.begun, self.request_deadline()
+            if session.controller is not None:
+                yield from session.controller.ready()
+        except BaseException as error:
+            self.sessions.discard(session)
+            session.closed = True
+            session.engine_session.end()
+            if session.controller is not None and isinstance(error, JMSError) and error.scope == "session":
+                # Some brokers answer the control link with the end of the session.
+                raise no_coordinator(f": {error}", error.condition) from None
+            raise
         return session
 
     def start(self) -> None:
