@@ -17,7 +17,6 @@ raises it by one.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -28,19 +27,16 @@ from jmsish.engine.outcomes import (
     MODIFIED_FAILED,
     MODIFIED_FAILED_UNDELIVERABLE,
     RELEASED,
-    AmqpError,
     DecodeError,
     DeliveryState,
-    Rejected,
 )
+from jmsish.errors import MessageFormatError
 from jmsish.modes import AcknowledgeMode
 
 if TYPE_CHECKING:
     from jmsish.client.consumer import ClientConsumer
     from jmsish.client.session import ClientSession
     from jmsish.engine.delivery import Delivery
-
-log = logging.getLogger("jmsish.client")
 
 LAZY_BATCH = 10
 """DUPS_OK acknowledges in batches of ten (D12)."""
@@ -81,8 +77,10 @@ class ClientLedger:
             else:
                 self.dispose(delivery, MODIFIED_FAILED_UNDELIVERABLE)
         except (DecodeError, TypeError) as fault:
-            log.warning("a message on %s is none and is rejected: %s", consumer.destination, fault)
-            self.dispose(delivery, Rejected(AmqpError("amqp:decode-error", f"no message: {fault}")))
+            # Never dropped, never looped: somebody else may understand it, we do not.
+            self.dispose(delivery, MODIFIED_FAILED_UNDELIVERABLE)
+            text = f"a message on {consumer.destination} cannot be read and was given back: {fault}"
+            connection.report(MessageFormatError(text))
         consumer.replenish()
         return False
 

@@ -7,6 +7,7 @@ round trip.  A coordinator that grants less credit than two (Broker-J grants one
     NONE ──declare──► DECLARING ──declared──► DECLARED ──discharge──► DISCHARGING ──accepted/rejected──► NONE
                           │                       │                        │
                           └────── control link, session or connection lost ┴──► NONE, with `broken` set to the cause
+                                                                                where there was work
 
 `broken` makes the next commit raise, because the work of the lost transaction was rolled back (Part 4, 4.1: "If the
 link is closed ... all of the non-discharged transactions are immediately rolled back").
@@ -14,6 +15,7 @@ link is closed ... all of the non-discharged transactions are immediately rolled
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
@@ -33,7 +35,14 @@ from jmsish.engine.outcomes import (
     TransactionalState,
     encode_control,
 )
-from jmsish.errors import JMSError, OperationTimeoutError, TransactionInDoubtError, TransactionRolledBackError
+from jmsish.errors import (
+    JMSError,
+    JMSSecurityError,
+    OperationTimeoutError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+    UnsupportedFeatureError,
+)
 
 if TYPE_CHECKING:
     from jmsish.client.session import ClientSession
@@ -41,6 +50,11 @@ if TYPE_CHECKING:
     from jmsish.engine.link import Link
 
 NONE, DECLARING, DECLARED, DISCHARGING = range(4)
+
+LOCAL_TRANSACTIONS = "amqp:local-transactions"
+
+_log = logging.getLogger("jmsish.client")
+
 
 class TransactionController:
     """Declares and discharges the transactions of one session, one after the other."""
@@ -52,6 +66,8 @@ class TransactionController:
         self.attached: Future[None] = Future()
         self.declaring: Future[Any] | None = None
         self.discharging: Future[Any] | None = None
+        self.committing = False
+        """What is discharged is to be committed."""
         self.accepted: TransactionalState | None = None
         self.posting: TransactionalState | None = None
         self.retired: set[Destination] = set()
@@ -73,7 +89,7 @@ class TransactionController:
         self.link = self.session.engine_session.sender(
             name,
             source=Source(address=name, outcomes=OUTCOMES),
-            target=Coordinator(capabilities=("amqp:local-transactions",)),
+            target=Coordinator(capabilities=(LOCAL_TRANSACTIONS,)),
             context=self,
         )
         self.declare()
@@ -98,27 +114,51 @@ class TransactionController:
     # -- what happened ---------------------------------------------------------------------------------------------
 
     def on_attached(self) -> None:
+        """The coordinator's capabilities are looked at by the controller, who detaches if they do not do (4.5.1)."""
         link = self.link
-        if link is not None and link.remote_target is not None:
-            settle(self.attached)
+        if link is None or link.remote_target is None:
+            return  # the detach with the reason follows
+        target = link.remote_target
+        capabilities = target.capabilities if isinstance(target, Coordinator) else ("none",)
+        # Some brokers say nothing of what they can do, and can.
+        if capabilities and LOCAL_TRANSACTIONS not in capabilities:
+            link.context = None
+            link.detach(closed=True)
+            self.lost(UnsupportedFeatureError("the broker's coordinator has no local transactions", scope="link"))
+            return
+        settle(self.attached)
 
     def on_detached(self, error: AmqpError | None) -> None:
-        text = "the broker closed the transaction coordinator link"
-        if error is not None and error.description:
-            text += f": {error.description}"
+        link = self.link
+        if link is not None and link.attached:
+            link.detach(closed=True)
+        reason = f": {error.description or error.condition}" if error is not None else ""
         condition = error.condition if error is not None else None
-        self.lost(TransactionRolledBackError(text, scope="transaction", condition=condition))
+        if link is not None and link.remote_target is None:
+            self.lost(no_coordinator(reason, condition))
+            return
+        text = f"the broker closed the transaction coordinator link{reason}"
+        rolled_back = condition is not None and condition.startswith("amqp:transaction:")
+        cause = TransactionRolledBackError(text, scope="transaction", condition=condition)
+        if self._is_discharging and not self.committing:
+            settle(self.discharging, ACCEPTED)  # "all of the non-discharged transactions are ... rolled back" (4.1)
+        self.lost(cause, in_doubt=not rolled_back)
+
+    @property
+    def _is_discharging(self) -> bool:
+        """A discharge waits for its answer."""
+        return self.discharging is not None and not self.discharging.done()
 
     def lost(self, cause: JMSError, in_doubt: bool = False) -> None:
         """The control link is gone: what it declared is rolled back, or unknown where a commit was under way."""
-        if self.state == DISCHARGING and in_doubt:
-            doubt = TransactionInDoubtError(
-                f"the connection was lost before the broker answered the commit: {cause}", scope="transaction"
-            )
-            fail(self.discharging, doubt)
-        else:
-            fail(self.discharging, cause)
-        if self.has_work or self.state == DISCHARGING:
+        if self._is_discharging and self.committing:
+            if in_doubt:
+                text = f"the answer to the commit was lost: {cause}"
+                cause = TransactionInDoubtError(text, scope="transaction", condition=cause.condition)
+            _log.warning("a commit did not succeed: %s", cause)
+        fail(self.discharging, cause)
+        if self.has_work:
+            _log.warning("a transaction was lost with %d messages sent in it: %s", self.sent, cause)
             self.broken = cause
         fail(self.declaring, cause)
         fail(self.attached, cause)
@@ -165,6 +205,7 @@ class TransactionController:
         txn_id = self.posting.txn_id
         self._forget()
         self.state = DISCHARGING
+        self.committing = not failed
         answer = self.discharging = self._control(Discharge(txn_id, failed))
         following = self.declaring = self._control(Declare())
         deadline = self.session.connection.request_deadline()
@@ -175,18 +216,30 @@ class TransactionController:
             if failed:
                 raise
             text = f"the broker has not answered the commit: {error}"
+            _log.warning("a commit is in doubt: %s", text)
             raise TransactionInDoubtError(text, scope="transaction") from None
         finally:
             self.discharging = None
         if self.state == DISCHARGING:
             self.state = DECLARING
-            declared = yield following, deadline
-            if isinstance(declared, Declared):
-                self._on_declared(declared)
-            else:
-                self.state = NONE  # the discharge stands; whoever works next declares again and hears why
+            yield from self._follow(following, deadline)
         if not isinstance(outcome, Accepted) and not failed:
-            raise rolled_back(outcome)
+            cause = rolled_back(outcome)
+            _log.warning("a commit did not succeed: %s", cause)
+            raise cause
+
+    def _follow(self, following: Future[Any], deadline: float | None) -> Procedure[None]:
+        """Take the declare's answer in. Whatever becomes of it, the discharge before it stands as it was answered."""
+        try:
+            declared = yield following, deadline
+        except JMSError:
+            return  # whoever works next declares again, or waits on, and hears why
+        if self.state != DECLARING or self.declaring is not following:
+            return
+        if isinstance(declared, Declared):
+            self._on_declared(declared)
+        else:
+            self.state = NONE
 
     def end(self) -> Procedure[None]:
         """Roll back what is open, for a session that closes (redelivery.md 128)."""
@@ -195,9 +248,16 @@ class TransactionController:
         txn_id = self.posting.txn_id
         self._forget()
         self.state = DISCHARGING
+        self.committing = False
         answer = self.discharging = self._control(Discharge(txn_id, True))
         yield answer, self.session.connection.request_deadline()
         self.state = NONE
+
+
+def no_coordinator(reason: str, condition: str | None) -> JMSError:
+    text = f"the broker has no transactions for this session{reason}"
+    kind = JMSSecurityError if condition == "amqp:unauthorized-access" else UnsupportedFeatureError
+    return kind(text, scope="link", condition=condition)
 
 
 def refused(what: str, outcome: Any) -> JMSError:
