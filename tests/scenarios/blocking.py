@@ -121,5 +121,5 @@ class Running(Generic[T]):
         return self._result.done()
 
     def __await__(self) -> Generator[Any, None, T]:
+        yield from ()
         return self._result.result(PATIENCE)
-        yield

@@ -25,5 +25,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     wanted = inspect.signature(scenario).parameters
     arguments = {name: value for name, value in pyfuncitem.funcargs.items() if name in wanted}
-    arguments["face"].run(scenario(**arguments))
+    runs: Face = pyfuncitem.funcargs["face"]
+    runs.run(scenario(**arguments))
     return True

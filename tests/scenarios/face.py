@@ -158,6 +158,8 @@ class Face(ABC):
                 await sight.frees_all()
             if self._watcher is not None:
                 await self._watcher.close()
+            for _ in range(3):
+                await self.yield_()  # the loop closes its sockets a turn later, and the broker waits for that
         finally:
             for _, proxy in self._proxies:
                 proxy.cut()
@@ -288,7 +290,7 @@ def given_up_when_hung() -> Iterator[None]:
         return
 
     def give_up(*_: object) -> None:
-        faulthandler.dump_traceback(file=sys.__stderr__, all_threads=True)
+        faulthandler.dump_traceback(file=sys.__stderr__ or sys.stderr, all_threads=True)
         raise AssertionError(f"the scenario hung for {HUNG} s")
 
     before = signal.signal(signal.SIGALRM, give_up)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+
+from jmsish import aio
 
 from .face import Face
 from .steps import Stage, expect, seen, stage
@@ -31,7 +35,7 @@ async def test_seed_002_literal(face: Face) -> None:
     await face.sight("orders").holds(0)
 
 
-async def prefetched_in_first(face: Face, mode: str = "transacted", **options: object) -> tuple[Stage, object]:
+async def prefetched_in_first(face: Face, mode: str = "transacted", **options: Any) -> tuple[Stage, aio.MessageConsumer]:
     """m1, m2, m3 at the client, in the buffer of consumer 1."""
     play = await stage(face, mode, "m1 m2 m3", **options)
     first = await play.consumer()

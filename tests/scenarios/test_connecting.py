@@ -76,7 +76,7 @@ USERS = {"users": {"alice": {"password": "secret"}}}
 @pytest.mark.parametrize(
     "given", [{}, {"username": "alice", "password": "wrong"}, {"username": "eve", "password": "secret"}]
 )
-async def test_refused_credentials(face: Face, given: dict[str, str]) -> None:
+async def test_refused_credentials(face: Face, given: dict[str, Any]) -> None:
     """With users configured, TCP without or with wrong credentials is JMSSecurityError; in memory nobody is asked."""
     face.broker_with(config=USERS)
     if face.wire == "vm":
@@ -93,14 +93,11 @@ def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     return server, ssl.create_default_context(cafile=str(PEM))
 
 
-@pytest.fixture
-def tcp_only(face: Face) -> None:
-    """For what only a socket can do wrong: the two faces over TCP say it all."""
-    if face.wire != "tcp":
-        pytest.skip("a matter of sockets: the two TCP variants run it")
+tcp_only = pytest.mark.parametrize("face", ["sync-tcp", "aio-tcp"], indirect=True)
+"""For what only a socket can do wrong."""
 
 
-@pytest.mark.usefixtures("tcp_only")
+@tcp_only
 async def test_tls(face: Face) -> None:
     """TLS with a certificate that the client verifies; the same work as without."""
     server, client = contexts()
@@ -112,7 +109,7 @@ async def test_tls(face: Face) -> None:
     await expect(await session.create_consumer(session.create_queue("orders")), "m1 none")
 
 
-@pytest.mark.usefixtures("tcp_only")
+@tcp_only
 async def test_tls_verifies_by_default(face: Face) -> None:
     """Without the authority's certificate the broker is not believed; the error says so."""
     server, _ = contexts()
@@ -121,7 +118,7 @@ async def test_tls_verifies_by_default(face: Face) -> None:
     assert "certificate" in str(error).lower()
 
 
-@pytest.mark.usefixtures("tcp_only")
+@tcp_only
 async def test_tls_on_a_plain_port_and_the_reverse(face: Face) -> None:
     """TLS on a plain port, and plain on a TLS port: errors that name TLS; the broker serves others on."""
     server, client = contexts()
@@ -133,9 +130,9 @@ async def test_tls_on_a_plain_port_and_the_reverse(face: Face) -> None:
     await send(await face.connect(), "orders", "m1")
 
 
-@contextlib.contextmanager
+@pytest.fixture
 def answering(octets: bytes) -> Iterator[int]:
-    """A server that answers whatever comes with these octets, and closes."""
+    """A server that answers whatever comes with these octets, and closes; the client has to close as well."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -150,14 +147,13 @@ def answering(octets: bytes) -> Iterator[int]:
 
     server = threading.Thread(target=serve, daemon=True)
     server.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        listener.close()
-        server.join(5)
+    yield listener.getsockname()[1]
+    listener.close()
+    server.join(5)
+    assert not server.is_alive(), "the client left its socket open"
 
 
-@pytest.mark.usefixtures("tcp_only")
+@tcp_only
 @pytest.mark.parametrize(
     ("octets", "name"),
     [
@@ -168,14 +164,13 @@ def answering(octets: bytes) -> Iterator[int]:
     ],
     ids=["http", "amqp-0-9-1", "amqp-0-10", "tls"],
 )
-async def test_a_wrong_protocol_is_named(face: Face, octets: bytes, name: str) -> None:
+async def test_a_wrong_protocol_is_named(face: Face, answering: int, octets: bytes, name: str) -> None:
     """Another protocol on the socket is an error that names it."""
-    with answering(octets) as port:
-        error = await refused(face, f"amqp://127.0.0.1:{port}", connect_timeout=5)
+    error = await refused(face, f"amqp://127.0.0.1:{answering}", connect_timeout=5)
     assert name in str(error)
 
 
-@pytest.mark.usefixtures("tcp_only")
+@tcp_only
 @pytest.mark.parametrize(
     "octets",
     [
