@@ -25,6 +25,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     wanted = inspect.signature(scenario).parameters
     arguments = {name: value for name, value in pyfuncitem.funcargs.items() if name in wanted}
-    runs: Face = pyfuncitem.funcargs["face"]
+    runs = pyfuncitem.funcargs["face"]
+    assert isinstance(runs, Face)
     runs.run(scenario(**arguments))
     return True

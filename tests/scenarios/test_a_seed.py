@@ -35,7 +35,9 @@ async def test_seed_002_literal(face: Face) -> None:
     await face.sight("orders").holds(0)
 
 
-async def prefetched_in_first(face: Face, mode: str = "transacted", **options: Any) -> tuple[Stage, aio.MessageConsumer]:
+async def prefetched_in_first(
+    face: Face, mode: str = "transacted", **options: Any
+) -> tuple[Stage, aio.MessageConsumer]:
     """m1, m2, m3 at the client, in the buffer of consumer 1."""
     play = await stage(face, mode, "m1 m2 m3", **options)
     first = await play.consumer()
