@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.coordinator import ControlLink
 from jmsish.broker.incoming import IncomingLink
@@ -21,7 +22,7 @@ from jmsish.engine.outcomes import (
     Target,
     UnknownState,
 )
-from jmsish.types import Described, Symbol, ULong
+from jmsish.types import Array, Described, Symbol, ULong
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 INVALID_FIELD: Final = "amqp:invalid-field"
 OUTCOMES: Final = ("amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list")
 TOPIC_CAPABILITIES: Final = frozenset({"topic", "temporary-topic"})
+LIFETIME_POLICIES: Final = frozenset(range(0x2B, 0x2F)) | {
+    f"amqp:delete-on-{until}:list" for until in ("close", "no-links", "no-messages", "no-links-or-messages")
+}
 DELETE_ON_CLOSE: Final = {Symbol("lifetime-policy"): Described(ULong(0x2B), [])}
 
 # Described types of the standard that are no outcomes: performatives, error, received, termini, lifetime policies,
@@ -161,12 +165,26 @@ def _node(
         if terminus.address is not None:
             # Who asks for a node does not name it: then "the address of the source MUST NOT be set" (3.5.3, 3.5.4).
             raise Refusal(INVALID_FIELD, f"a dynamic {role} cannot have an address", {"field": role})
-        return connection.make_temporary(link), True
+        check_node_properties(terminus.dynamic_node_properties or {})
+        # A temporary destination of JMS is read by its connection alone (10.2.2); a dynamic node by who knows its name.
+        return connection.make_temporary(link, exclusive="temporary-queue" in terminus.capabilities), True
     if terminus.address is None:
         return None, False
     queue = connection.broker.router.resolve(terminus.address)
     # A link that made the queue, was detached without a close, and comes again is still the one that made it.
-    return queue, queue.owner is connection and connection.temporaries.get(queue) == link.name
+    return queue, connection.temporaries.get(queue) == (link.name, link.is_sender)
+
+
+def check_node_properties(properties: Mapping[Any, Any]) -> None:
+    """3.5.9: "the value of this entry MUST be of a type which provides the lifetime-policy archetype", and alike."""
+    policy = properties.get("lifetime-policy")
+    if policy is not None and not (isinstance(policy, Described) and policy.descriptor in LIFETIME_POLICIES):
+        raise Refusal(INVALID_FIELD, f"lifetime-policy: {policy!r} is none", {"field": "dynamic-node-properties"})
+    modes = properties.get("supported-dist-modes")
+    for mode in modes if isinstance(modes, (list, Array)) else () if modes is None else (modes,):
+        if not isinstance(mode, Symbol):
+            description = f"supported-dist-modes: {mode!r} is no symbol"
+            raise Refusal(INVALID_FIELD, description, {"field": "dynamic-node-properties"})
 
 
 def _granted_capabilities(asked: tuple[str, ...]) -> tuple[str, ...]:

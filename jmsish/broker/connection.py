@@ -62,8 +62,9 @@ class ServerConnection:
         self.fed: list[IncomingLink] = []
         """Links that messages came on in this batch of input."""
         self.transactions: dict[bytes, Transaction] = {}
-        self.temporaries: dict[Queue, str] = {}
-        """The temporary queues of this connection, and the names of the links that made them."""
+        self.temporaries: dict[Queue, tuple[str, bool]] = {}
+        """The temporary queues of this connection, and the links that made them: name, and whether we send on it."""
+        self._made: dict[tuple[str, bool], Queue] = {}
         self.ended = False
         self._sessions: list[EngineSession] = []
         self._graces: list[tuple[float | None, OutgoingLink]] = []
@@ -241,15 +242,23 @@ class ServerConnection:
 
     # --- temporary nodes
 
-    def make_temporary(self, link: Link) -> Queue:
-        """A queue that goes with the link that made it, and with this connection at the latest."""
-        queue = self.broker.router.make_temporary(self)
-        self.temporaries[queue] = link.name
+    def make_temporary(self, link: Link, *, exclusive: bool) -> Queue:
+        """A queue that goes with the link that made it, and with this connection at the latest.
+
+        A link that was detached without a close and comes again has it still (2.6.3).
+        """
+        key = (link.name, link.is_sender)
+        if key in self._made:
+            return self._made[key]
+        queue = self._made[key] = self.broker.router.make_temporary(self if exclusive else None)
+        self.temporaries[queue] = key
         return queue
 
     def delete_temporary(self, queue: Queue) -> None:
         """The link that made it was closed."""
-        self.temporaries.pop(queue, None)
+        key = self.temporaries.pop(queue, None)
+        if key is not None:
+            del self._made[key]
         self.broker.router.delete(queue)
 
     # --- endings
@@ -310,6 +319,7 @@ class ServerConnection:
         for queue in self.temporaries:
             self.broker.router.delete(queue)
         self.temporaries.clear()
+        self._made.clear()
         self.stalled.clear()
         self.half_sent.clear()
         self.hindered.clear()

@@ -107,14 +107,15 @@ class ControlLink:
             transaction.roll_back(settlement)
         else:
             transaction.commit(settlement)
+        if refusal is not None:
+            return self._refuse(delivery, refusal)
+        self._answer(delivery, ACCEPTED)
+        if not command.fail:
+            # What the poster has not settled yet is to show the outcome applied (4.4.4.1, T61). The answer comes first:
+            # some controllers take the next disposition for it, whatever it is about.
             for posted in transaction.deliveries:
-                # What the poster has not settled yet is to show the outcome applied (4.4.4.1, T61).
                 if not posted.remote_settled and not posted.link.mute:
                     posted.link.session.disposition(posted, ACCEPTED, settled=False)
-        if refusal is None:
-            self._answer(delivery, ACCEPTED)
-        else:
-            self._refuse(delivery, refusal)
 
     def _answer(self, delivery: Delivery, outcome: DeliveryState) -> None:
         if self._held or self._connection.is_aborting():

@@ -76,8 +76,8 @@ class IncomingLink:
         """A whole message has arrived."""
         link = self._link
         try:
-            if not delivery.payload:
-                raise Refusal(NOT_IMPLEMENTED, "a message without any section")
+            if not delivery.payload or delivery.message_format:
+                return self._refuse_format(delivery)
             arrival = read(delivery.payload, self._connection.broker.now())
             queue = self.queue
             if queue is None:
@@ -157,10 +157,11 @@ class IncomingLink:
         second = self._second if mode is None else mode == 1
         self._link.session.disposition(delivery, state, not second)
 
-    def _refuse(self, delivery: Delivery, error: AmqpError) -> None:
+    def _refuse(self, delivery: Delivery, error: AmqpError, *, allowed: bool = True) -> None:
         """The message is not taken: rejected, or where the sender cannot hear that, the link ends with the error.
 
         A settled post that fails must not let its transaction commit (T57); an unsettled one is told so (T58).
+        ``allowed`` says whether rejected may be the answer at all.
         """
         state = delivery.remote_state
         transaction = None
@@ -168,7 +169,7 @@ class IncomingLink:
             transaction = self._transaction_of(state, delivery)
             if transaction is None:
                 return
-        if not delivery.remote_settled and allows_rejected(self._link.remote_source):
+        if allowed and not delivery.remote_settled and allows_rejected(self._link.remote_source):
             rejected = Rejected(error)
             self._answer(delivery, rejected if transaction is None else TransactionalState(transaction.id, rejected))
             self.top_up()
@@ -179,6 +180,11 @@ class IncomingLink:
             self.top_up()
         else:
             self.detach(error)
+
+    def _refuse_format(self, delivery: Delivery) -> None:
+        """Octets that are no message at all, or one whose sections are not those of Part 3: the sender goes wrong."""
+        what = f"the message-format {delivery.message_format}" if delivery.message_format else "a delivery of no octets"
+        self._refuse(delivery, AmqpError(NOT_IMPLEMENTED, f"{what} is not implemented here"), allowed=False)
 
     def is_amid(self, txn_id: bytes) -> bool:
         """Whether a message of this transaction has arrived in part."""

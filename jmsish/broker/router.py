@@ -72,7 +72,7 @@ class Router:
         return queue
 
     def make_temporary(self, owner: object) -> Queue:
-        """A queue of one connection, with a name nobody used before."""
+        """A queue with a name nobody used before; with an owner, only that connection receives from it."""
         return self._make(f"{RESERVED}{token_hex(16)}", DEFAULT_SETTINGS, owner)
 
     def delete(self, queue: Queue) -> None:

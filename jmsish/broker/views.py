@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jmsish.broker.octets import for_delivery
 from jmsish.broker.policy import QueueSettings
 from jmsish.broker.queues import Queue
+from jmsish.broker.router import RESERVED
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
@@ -36,7 +37,7 @@ class QueueView:
 
     @property
     def is_temporary(self) -> bool:
-        return self._queue.owner is not None
+        return self._queue.name.startswith(RESERVED)
 
     @property
     def is_deleted(self) -> bool:
