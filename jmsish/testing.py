@@ -1,13 +1,22 @@
-"""For tests of programs that use jmsish: a clock that moves only when told to."""
+"""For tests of programs that use jmsish: a clock that moves only when told to, and a wire that breaks when told to."""
 
 from __future__ import annotations
 
 import threading
 import time
 import weakref
-from typing import Protocol
+from typing import Any, Protocol
 
-__all__ = ["ClockListener", "VirtualClock"]
+__all__ = ["ClockListener", "VirtualClock", "cut"]
+
+
+def cut(connection: Any) -> None:
+    """Break the wire under a connection of either face, as a failing network would: neither side says a word.
+
+    Calls that wait raise ``ConnectionLostError``, the broker takes back what was unsettled, and nothing of the
+    connection's buffers is handed over any more.
+    """
+    connection._driver.cut()
 
 
 class ClockListener(Protocol):

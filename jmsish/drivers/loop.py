@@ -39,6 +39,8 @@ class Wire(Protocol):
 
     def close(self) -> None: ...
 
+    def cut(self) -> None: ...
+
 
 class PipeWire:
     """An in-memory pipe, read in the loop."""
@@ -80,6 +82,10 @@ class PipeWire:
         self._pipe.set_reader(None)
         self._pipe.close()
 
+    def cut(self) -> None:
+        self._pipe.close()
+        self.read()
+
 
 class SocketWire(asyncio.Protocol):
     """A TCP or TLS connection as asyncio gives it."""
@@ -108,6 +114,10 @@ class SocketWire(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
+
+    def cut(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
 
 
 class LoopDriver:
@@ -298,6 +308,11 @@ class LoopDriver:
             task = self.loop.create_task(_make_call(function, args))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def cut(self) -> None:
+        """Break the wire without a word to the peer, as a failing network would."""
+        if self.wire is not None:
+            self.wire.cut()
 
     def stop(self) -> None:
         """Close the wire.  Silent when it was done before."""

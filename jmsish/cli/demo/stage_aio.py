@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import jmsish.aio
-from jmsish.cli.demo.cutting import cut
 from jmsish.cli.demo.run import LOOKS, NUMBER, PATIENCE, Run
 from jmsish.cli.demo.story import (
     Action,
@@ -24,6 +23,7 @@ from jmsish.cli.demo.story import (
     Taken,
 )
 from jmsish.errors import JMSError
+from jmsish.testing import cut
 
 
 class AioStage:

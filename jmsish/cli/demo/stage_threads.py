@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import jmsish
-from jmsish.cli.demo.cutting import cut
 from jmsish.cli.demo.run import LOOKS, NUMBER, PATIENCE, Run
 from jmsish.cli.demo.story import (
     Action,
@@ -24,6 +23,7 @@ from jmsish.cli.demo.story import (
     Story,
     Taken,
 )
+from jmsish.testing import cut
 
 
 class ThreadStage:
