@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -20,11 +20,11 @@ KINDS = ["socket"] if TARGET else ["whole", "octets"]
 
 
 @pytest.fixture(params=KINDS)
-def wire(request: pytest.FixtureRequest) -> Wire:
+def wire(request: pytest.FixtureRequest) -> Iterator[Wire]:
     queue = f"wire.{uuid.uuid4().hex[:12]}"
-    if TARGET:
-        return socket_wire(queue, TARGET)
-    return memory_wire(queue, octet_by_octet=request.param == "octets")
+    wire = socket_wire(queue, TARGET) if TARGET else memory_wire(queue, octet_by_octet=request.param == "octets")
+    yield wire
+    wire.hang_up()
 
 
 @pytest.fixture(params=KINDS)

@@ -70,7 +70,7 @@ class Client(RawPeer):
 
     def begin(self, channel: int = 1, **fields: Any) -> Frame:
         self.channel = channel
-        usual = {"next_outgoing_id": 0, "incoming_window": WINDOW, "outgoing_window": WINDOW}
+        usual: dict[str, Any] = {"next_outgoing_id": 0, "incoming_window": WINDOW, "outgoing_window": WINDOW}
         self.say("begin", channel, **{**usual, **fields})
         return self.expect("begin", remote_channel=channel)
 
@@ -84,7 +84,7 @@ class Client(RawPeer):
     def attach_sender(self, address: str | None, handle: int = 0, **fields: Any) -> None:
         """Say it only; `outcomes` are those of the source, others are fields of the attach."""
         outcomes = fields.pop("outcomes", None)
-        usual = {
+        usual: dict[str, Any] = {
             "name": "testLink", "role": SENDER, "initial_delivery_count": 0,
             "source": composite("source", outcomes=outcomes), "target": self.terminus("target", address),
         }  # fmt: skip
@@ -100,7 +100,7 @@ class Client(RawPeer):
         """Say it only; `filter`, `outcomes` and `default_outcome` are those of the source."""
         names = ("outcomes", "default_outcome", "distribution_mode")
         source = {name: fields.pop(name) for name in names if name in fields}
-        usual = {
+        usual: dict[str, Any] = {
             "name": "testLink", "role": RECEIVER,
             "source": self.terminus("source", address, **source), "target": composite("target"),
         }  # fmt: skip
@@ -114,7 +114,7 @@ class Client(RawPeer):
         return attached
 
     def flow(self, handle: int | None = None, **fields: Any) -> None:
-        usual = {
+        usual: dict[str, Any] = {
             "next_incoming_id": self.received, "incoming_window": WINDOW, "next_outgoing_id": self.sent,
             "outgoing_window": WINDOW,
         }  # fmt: skip
@@ -147,7 +147,7 @@ class Client(RawPeer):
     # -- transactions --------------------------------------------------------------------------------------------------
 
     def controller(self, handle: int = 0, **fields: Any) -> Frame:
-        usual = {"name": f"controller-{handle}", "target": composite("coordinator")}
+        usual: dict[str, Any] = {"name": f"controller-{handle}", "target": composite("coordinator")}
         return self.sender(None, handle, **{**usual, **fields})
 
     def command(self, body: Raw, handle: int = 0) -> Frame:
@@ -197,10 +197,18 @@ class Wire:
         self.broker = broker
         self.foreign = broker is None
         self._count = count(1)
+        self._peers: list[Client] = []
+
+    def hang_up(self) -> None:
+        """Cut every line that is left."""
+        for peer in self._peers:
+            peer.drop()
 
     def peer(self) -> Client:
         """A connection on which nothing was said."""
-        return Client(self._line(), f"{self.queue}-{next(self._count)}", foreign=self.foreign)
+        peer = Client(self._line(), f"{self.queue}-{next(self._count)}", foreign=self.foreign)
+        self._peers.append(peer)
+        return peer
 
     def client(self, **fields: Any) -> Client:
         """A client with an open connection and a session."""

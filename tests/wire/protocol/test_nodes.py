@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from jmsish.types import Array, Described, Symbol, UInt, ULong
@@ -27,7 +29,7 @@ def make(client: Client, kind: str = "source", *, capability: str | None = None)
     return address
 
 
-def dynamic(kind: str, **fields: object) -> Raw:
+def dynamic(kind: str, **fields: Any) -> Raw:
     return composite(kind, dynamic=True, **fields)
 
 

@@ -10,7 +10,7 @@ from tests.wire.frames import RECEIVER
 from tests.wire.protocol.steps import Client, Wire, in_transaction, message
 from tests.wire.raw import error, one_of
 
-ACCEPTANCE = {"role": RECEIVER, "settled": True, "state": "accepted"}
+ACCEPTANCE: dict[str, Any] = {"role": RECEIVER, "settled": True, "state": "accepted"}
 
 
 def cut(body: str, parts: int) -> list[bytes]:

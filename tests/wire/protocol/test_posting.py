@@ -11,7 +11,7 @@ from tests.wire.frames import RECEIVER, SENDER, Frame, composite, write
 from tests.wire.protocol.steps import ACCEPTED_ONLY, ALL_OUTCOMES, Client, Wire, in_transaction, message
 from tests.wire.raw import error, one_of
 
-ACCEPTANCE = {"role": RECEIVER, "settled": True, "state": "accepted"}
+ACCEPTANCE: dict[str, Any] = {"role": RECEIVER, "settled": True, "state": "accepted"}
 
 
 def span(frame: Frame) -> range:
