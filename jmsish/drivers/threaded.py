@@ -1,0 +1,426 @@
+"""The driver of a blocking client: who waits, reads; who has something to say, writes.
+
+Theory of operation.  One lock, `lock`, is the ownership of the connection's core; it is never held over I/O or user
+code.  There is no I/O thread in the way of a message:
+
+* A thread that has something to say runs the core under the lock, takes the output and writes it itself.  The flag
+  `_sending` (written under the lock) lets one thread write at a time, which keeps the order of the octets; another one
+  leaves its output in the core and returns, because the writer looks again after each write.
+* A thread that waits for a future takes the mark `_reader` and reads the transport itself, feeds the core, and wakes
+  those whose future came true by it.  Other waiting threads sleep on a lock of their own.  When the reader has what it
+  wants, it wakes one of them to read on: one, never all.
+* The standby reader (`_stand_by`, a daemon thread) reads when no application thread has read for `QUIET` seconds.  It
+  keeps the heartbeats, hears of closes, and writes what nobody flushed.  It steps back when an application thread
+  becomes active, because two active readers would fight for the interpreter lock.
+
+Measured, with the structures that were not taken, in `docs/design.md`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from threading import get_ident
+from time import monotonic
+from typing import Any, TypeVar
+
+from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
+from jmsish.drivers.transport import Transport
+from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
+
+T = TypeVar("T")
+
+log = logging.getLogger("jmsish.client")
+
+QUIET = 0.010
+"""Seconds without an application thread reading after which the standby reader reads (hot-path: structure H)."""
+
+
+TICK = 0.5
+"""Seconds between two looks of the core at the clock: half of the shortest deadline that it sets by itself (D12)."""
+
+
+class ThreadedDriver:
+    """Drives one client connection for any number of application threads."""
+
+    def __init__(self, core: ClientCore, transport: Transport) -> None:
+        self.core = core
+        self.transport = transport
+        self.lock = threading.Lock()
+        self._sending = False
+        self._reader = 0  # the thread that reads
+        self._read_for: Future[Any] | None = None
+        self._standing_by = False  # the standby reader is blocked in recv
+        self._napping = False  # the standby reader sleeps until an application thread has read
+        self._waits = 0  # how many waits of application threads have ended
+        self._last_read = monotonic()
+        self._last_flush = 0.0
+        self._tick_at = 0.0
+        self._waiters: dict[threading.Lock, Future[Any]] = {}
+        self._broken: JMSError | None = None  # a write failed, for this reason: nothing more is written
+        self._stopped = False
+        self._pause = threading.Lock()
+        self._pause.acquire()
+        self._calls: SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = SimpleQueue()
+        self._caller: threading.Thread | None = None
+        self._standby = threading.Thread(target=self._stand_by, name=f"jmsish standby {transport.peer}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read in the background."""
+        self._standby.start()
+
+    # -- what applications do --------------------------------------------------------------------------------------
+
+    def call(self, function: Callable[..., T], *args: Any) -> T:
+        """Run `function` as the owner of the core; what it has to say leaves when somebody flushes."""
+        with self.lock:
+            self.core.now = monotonic()
+            try:
+                return function(*args)
+            except Exception:
+                raise
+            except BaseException:
+                self._interrupted()
+                raise
+            finally:
+                self._wake()
+
+    def run(self, steps: Steps[T]) -> T:
+        """Run a procedure to its end in this thread."""
+        result: Any = None
+        error: BaseException | None = None
+        while True:
+            with self.lock:
+                self.core.now = monotonic()
+                try:
+                    future, deadline = steps.throw(error) if error is not None else steps.send(result)
+                except StopIteration as stop:
+                    break_with = stop.value
+                    break
+                except BaseException as raised:
+                    if raised is not error and not isinstance(raised, Exception):
+                        self._interrupted()
+                    self._after_failure()
+                    raise
+                finally:
+                    self._wake()
+            try:
+                result, error = self.wait(future, deadline), None
+            except BaseException as raised:
+                error = raised
+        self.flush()
+        return break_with  # type: ignore[no-any-return]
+
+    def _after_failure(self) -> None:
+        """What a failed procedure still had to say is left to the standby reader, which must not sleep over it."""
+        self._rouse()
+        self._last_read = 0.0
+
+    def _interrupted(self) -> None:
+        """The program was interrupted (Ctrl-C) amid a step of the core, whose other half is not done.  Lock held."""
+        if self.core.failure is None:
+            self.core.fail(ConnectionLostError("the program was interrupted amid a step", scope="connection"))
+
+    def wait(self, future: Future[T], deadline: float | None) -> T:
+        """The future's result.  Raises `OperationTimeoutError` when `deadline` passes first."""
+        self.flush()
+        try:
+            while not future.done():
+                now = monotonic()
+                if deadline is not None and now >= deadline:
+                    raise OperationTimeoutError("no answer from the broker within the time allowed")
+                if self._reader:
+                    self._wait_for_reader(future, deadline, now)
+                else:
+                    self._read(deadline, now, future)
+        finally:
+            self._waits += 1
+            if not self._reader:
+                self._pass_on()
+        return future.result()
+
+    def _pass_on(self) -> None:
+        """Wake one of those who wait, to read on; the standby reader where there is none.
+
+        Called without the lock, after our own reading has ended: who found us reading is among the waiters by now.
+        """
+        for signal in list(self._waiters):
+            release(signal)
+            return
+        if self._napping:
+            self._rouse()
+
+    def _wait_for_reader(self, future: Future[Any], deadline: float | None, now: float) -> None:
+        """Sleep until the reader woke us: our future is done, or it is our turn to read."""
+        signal = threading.Lock()
+        signal.acquire()
+        try:
+            with self.lock:
+                if not self._reader or future.done():
+                    return
+                self._waiters[signal] = future
+            signal.acquire(timeout=-1 if deadline is None else max(deadline - now, 0))
+        finally:
+            self._waiters.pop(signal, None)
+
+    def _read(self, deadline: float | None, now: float, future: Future[Any] | None = None) -> None:
+        """Read once, for whoever waits for `future`, and feed the core; nothing if somebody else reads by now."""
+        me = get_ident()
+        data: bytes | None = None
+        try:
+            with self.lock:
+                if self._reader or (future is not None and future.done()):
+                    return
+                self._reader = me
+                self._read_for = future
+                if now >= self._tick_at:
+                    due = self.core.tick(now)
+                    self._tick_at = now + TICK if due is None else min(due, now + TICK)
+                until = self._tick_at if deadline is None else min(self._tick_at, deadline)
+            self.flush()
+            data = self._recv(max(until - now, 0))
+        finally:
+            self._end_read(me, data)
+
+    def _end_read(self, me: int, data: bytes | None) -> None:
+        """Feed what was read, and let others read.  An interrupt, or a fault of ours, must not leave them waiting."""
+        try:
+            with self.lock:
+                if self._reader == me:
+                    self._read_for = None
+                    self._last_read = monotonic()
+                    self._feed(data)
+                    self._reader = 0
+        except BaseException as raised:
+            with self.lock:
+                if self._reader == me:
+                    self._reader = 0
+                    self._read_for = None
+                    if self.core.failure is None and data is not None:
+                        text = f"what the broker said could not be taken in: {raised!r}"
+                        self.core.fail(ConnectionLostError(text, scope="connection"))
+                    self._wake()
+            raise
+
+    def _recv(self, timeout: float | None) -> bytes | None:
+        """What was read; None when nothing came, empty at the end, which a failed write is too."""
+        try:
+            if self._broken is None:
+                return self.transport.recv(timeout) if timeout is None or timeout > 0 else self.transport.recv_nowait()
+        except TimeoutError:
+            if self._broken is None:
+                return None
+        except (ConnectionLostError, OSError):
+            return b""
+        try:
+            return self.transport.recv_nowait() or b""
+        except (ConnectionLostError, OSError):
+            return b""
+
+    def _feed(self, data: bytes | None) -> None:
+        """Give the core what was read (None: nothing came; empty: the end) and wake those it concerns.  Lock held."""
+        core = self.core
+        core.now = monotonic()
+        if data:
+            core.receive(data)
+        elif data is not None:
+            if self._broken is not None and core.failure is None:
+                core.fail(self._broken)
+            core.receive_eof()
+        self._wake()
+        if core.calls:
+            self._hand_out_calls()
+
+    def _wake(self) -> None:
+        """Wake the threads whose futures are done, the one that reads included.  Lock held."""
+        if self._waiters:
+            for signal, future in list(self._waiters.items()):
+                if future.done():
+                    release(signal)
+        if self._read_for is not None and self._read_for.done():
+            self.transport.interrupt()
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what the core has to say, unless another thread is writing: that one then writes ours too."""
+        lock, core = self.lock, self.core
+        mine = False
+        try:
+            while True:
+                with lock:
+                    if self._sending and not mine:
+                        if core.calls:
+                            self._hand_out_calls()
+                        return
+                    self._sending = mine = True
+                    data = core.take_output()
+                    if core.calls:
+                        self._hand_out_calls()
+                    if not data:
+                        self._sending = mine = False
+                        return
+                self.transport.send(data)
+                self._last_flush = monotonic()
+        except BaseException as error:
+            if not mine:
+                raise
+            self._lost(error)
+            if not isinstance(error, (JMSError, OSError)):
+                raise
+
+    def _lost(self, error: BaseException) -> None:
+        """A write failed, or was interrupted: how much of it has left is not known, so nothing can follow it.
+
+        The reason may still be there to read (a close frame), else it is this failure.
+        """
+        if isinstance(error, JMSError):
+            self._broken = error
+        else:
+            text = f"connection to {self.transport.peer} lost while writing: {str(error) or type(error).__name__}"
+            self._broken = ConnectionLostError(text, scope="connection")
+        # `_sending` stays true: nobody writes any more.  Whoever reads, or else we, reads to the end.
+        while self.core.failure is None and not self._reader:
+            self.poll()
+        if self._reader != get_ident():
+            self.transport.interrupt()
+
+    def nudge(self) -> None:
+        """Something was said that nobody waits for: write it now, or soon if we write often anyway."""
+        if monotonic() - self._last_flush > COALESCE_SECONDS or self.core.output_size >= COALESCE_OCTETS:
+            self.flush()
+            self.poll()
+        else:
+            self._rouse()
+
+    def linger(self) -> None:
+        """Something was said that can wait for what follows (a commit): write it when it is much, else leave it.
+
+        The standby reader writes what is left at the latest.
+        """
+        if self.core.output_size >= COALESCE_OCTETS:
+            self.flush()
+            self.poll()
+        else:
+            self._rouse()
+
+    def refresh(self) -> None:
+        """Before a message is handed over: hear what the wire says, so that no loss goes unnoticed for long."""
+        if monotonic() - self._last_read > COALESCE_SECONDS:
+            self.poll()
+
+    def poll(self) -> None:
+        """Take in what has arrived, without waiting."""
+        me = get_ident()
+        data: bytes | None = None
+        try:
+            with self.lock:
+                if self._reader:
+                    return
+                self._reader = me
+            data = self._recv(0)
+        finally:
+            self._end_read(me, data)
+            if not self._reader and (self._waiters or self._napping):
+                self._pass_on()
+        if data:
+            self.flush()
+
+    # -- user code -------------------------------------------------------------------------------------------------
+
+    def _hand_out_calls(self) -> None:
+        """Leave the application's callbacks to a thread of their own, in order.  Lock held."""
+        calls = self.core.calls
+        if self._caller is None:
+            name = f"jmsish callbacks {self.transport.peer}"
+            self._caller = threading.Thread(target=self._make_calls, name=name, daemon=True)
+            self._caller.start()
+        for call in calls:
+            self._calls.put(call)
+        calls.clear()
+
+    def _make_calls(self) -> None:
+        while True:
+            call = self._calls.get()
+            if call is None:
+                return
+            function, args = call
+            try:
+                function(*args)
+            except BaseException:  # a SystemExit too: it would end the callbacks of the whole connection
+                log.exception("a callback of the application failed: %r", function)
+
+    # -- standing by -----------------------------------------------------------------------------------------------
+
+    def _stand_by(self) -> None:
+        """The standby reader's life: to the close, or to the loss of the connection, which leaves nothing to read."""
+        try:
+            while not self._stopped and self.core.failure is None:
+                now = monotonic()
+                if self._reader or now - self._last_read < QUIET:
+                    if now - self._last_flush >= QUIET:
+                        self.flush()
+                    self._rest()
+                    continue
+                self._standing_by = True
+                try:
+                    self._read(None, now)
+                finally:
+                    self._standing_by = False
+                    self._step_back()
+                self.flush()
+            self.flush()
+        except Exception:
+            log.exception("a fault inside the client ends the connection to %s", self.transport.peer)
+        finally:
+            self.transport.close()
+
+    def _rest(self) -> None:
+        """Sleep a moment; longer while one application thread sits in its read, which wakes us when it leaves."""
+        waits = self._waits
+        if self._pause.acquire(timeout=QUIET) or waits != self._waits:
+            return
+        self._napping = True
+        # Said before looking: who stops reading, or says something, first does so and then looks at the flag.
+        if self._reader and not self.core.output_size and not self._stopped:
+            self._pause.acquire(timeout=TICK)
+        self._napping = False
+
+    def _rouse(self) -> None:
+        """Have the standby reader look after the output soon, if it sleeps longer than a moment."""
+        if self._standing_by:
+            self._last_read = monotonic()
+            self.transport.interrupt()
+        elif self._napping:
+            self._napping = False
+            release(self._pause)
+
+    def _step_back(self) -> None:
+        """Once the standby reader has woken somebody, that thread reads on."""
+        waiting = [signal for signal, future in list(self._waiters.items()) if not future.done()]
+        if waiting:
+            release(waiting[0])
+            self._last_read = monotonic()
+
+    def stop(self) -> None:
+        """Close the transport and end the threads.  Silent when it was done before."""
+        with self.lock:
+            if self._stopped:
+                return
+            self._stopped = True
+        self.transport.close()
+        release(self._pause)
+        self._calls.put(None)
+        if self._standby.is_alive() and threading.current_thread() is not self._standby:
+            self._standby.join(timeout=1.0)
+
+
+def release(signal: threading.Lock) -> None:
+    """Release a lock used as a signal; a signal given twice is given once."""
+    try:
+        signal.release()
+    except RuntimeError:
+        pass
