@@ -328,7 +328,7 @@ def _further_frame(delivery: Delivery, fields: list[Any]) -> None:
         raise LinkFault(INVALID_FIELD, f"the message-format changed in the middle of delivery {delivery.id}", link)
     if state != delivery.remote_state:
         delivery.mixed_states = True
-        if state is not None:
+        if delivery.remote_state is None:
             delivery.remote_state = state
     if settled and not delivery.remote_settled:
         # 2.7.5: a delivery is settled when any of its frames said so.
