@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from jmsish.engine.outcomes import ACCEPTED, Declared, Rejected, TransactionalState
+from jmsish.engine.values import encode_string
 from jmsish.types import Symbol
-from tests.broker.world import Controller, Peer, Receiver, Sender, World, in_transaction, message
+from tests.broker.world import Controller, Peer, Receiver, Sender, World, in_transaction, message, properties
 from tests.wire.frames import Frame, Raw, composite, read
 
 ROLLBACK = "amqp:transaction:rollback"
@@ -125,3 +126,8 @@ __all__ = [
     "in_transaction", "message", "rejected_with", "state_of", "states",
 ]  # fmt: skip
 
+
+
+def properties_to(address: str) -> bytes:
+    """A properties section that says where a message on an anonymous link goes."""
+    return properties(b"\x40", b"\x40", encode_string(address))
