@@ -239,7 +239,10 @@ class ClientConnection:
         if any(d.link is link for d in link.session.outgoing.values()):
             waiting: Future[None] = Future()
             self._settling[link] = waiting
-            yield waiting, self.close_deadline()
+            try:
+                yield waiting, self.close_deadline()
+            finally:
+                self._settling.pop(link, None)
 
     def _check_settled(self, link: Link) -> None:
         if link in self._settling and not any(d.link is link for d in link.session.outgoing.values()):
@@ -249,6 +252,8 @@ class ClientConnection:
         for delivery in list(session.outgoing.values()):
             if delivery.context is not None:
                 self.resolve(delivery, unknown_outcome(cause))
+        for link in [link for link in self._settling if link.session is session]:
+            fail(self._settling.pop(link), cause)
 
     # -- failure ---------------------------------------------------------------------------------------------------
 

@@ -99,22 +99,22 @@ class ClientConsumer:
         link.flow(max(link.credit, 1), drain=True)
         return self.drained
 
-    def wait_drained(self, drained: Future[None]) -> Procedure[None]:
-        """Wait for the answer to a drain, asking again now and then until `request_timeout`.
+    def wait_drained(self, drained: Future[None], deadline: float | None) -> Procedure[None]:
+        """Wait for the answer to a drain, asking again now and then until `deadline`.
 
         Artemis leaves a drain unanswered that follows a grant by less than a moment, and answers the next.
         """
         connection = self.session.connection
-        deadline = connection.request_deadline()
         patience = DRAIN_PATIENCE
         while True:
             until = connection.now + patience
+            last = deadline is not None and until >= deadline
             try:
-                yield drained, until if deadline is None else min(until, deadline)
+                yield drained, deadline if last else until
                 return
             except OperationTimeoutError:
                 link = self.link
-                if link is None or (deadline is not None and connection.now + patience > deadline):
+                if last or link is None or drained is not self.drained:
                     raise
                 link.flow(max(link.credit, 1), drain=True)
                 patience *= 2
@@ -122,10 +122,14 @@ class ClientConsumer:
     def on_credit(self) -> None:
         """The broker moved our credit: a drain is answered once none is left and no delivery is half here.
 
-        Some brokers (proton-j: Artemis) answer in mid-delivery, and send the rest of it only for new credit.
+        Some brokers (proton-j: Artemis) answer in mid-delivery, and send the rest of it only for new credit.  An answer
+        nobody waits for any more (a receive that was cancelled) has taken credit away that is wanted.
         """
         link = self.link
-        if self.drained is None or (link is not None and link.credit > 0):
+        if self.drained is None:
+            self.replenish()
+            return
+        if link is not None and link.credit > 0:
             return
         if link is not None and link.current is not None:
             link.flow(1, drain=True)
@@ -226,7 +230,7 @@ class ClientConsumer:
         """Make sure that the broker may send us something: take back what siblings have not read, grant credit."""
         hoarders = [c for c in self.session.siblings(self) if c.buffer and not c.listening]
         if hoarders:
-            yield from self.session.cancel(hoarders)
+            yield from self.session.cancel(hoarders, self.session.connection.request_deadline())
         self.demand = True
         self.replenish()
 
@@ -235,12 +239,24 @@ class ClientConsumer:
         self.demand = True
         self.replenish()
         self.demand = False
-        drained = self.start_drain()
-        if drained is not None:
-            yield from self.wait_drained(drained)
+        yield from self._drain()
         delivery = self._next() if self.session.connection.started and not self.closing else None
         self.replenish()
         return delivery
+
+    def _drain(self) -> Procedure[None]:
+        """Have the broker use or return our credit; one that does not answer in time gets credit again."""
+        drained = self.start_drain()
+        if drained is not None:
+            try:
+                yield from self.wait_drained(drained, self.session.connection.request_deadline())
+            finally:
+                self.end_drain()
+
+    def end_drain(self) -> None:
+        """Credit may flow again, answered or not; whoever else waits for the answer waits no longer."""
+        drained, self.drained = self.drained, None
+        settle(drained)
 
     def browse(self) -> Procedure[Delivery | None]:
         """The next message to look at, or None; a stopped connection hides nothing from a browser."""
@@ -248,9 +264,7 @@ class ClientConsumer:
         delivery = self._next()
         if delivery is None and not self.closed:
             self.replenish()
-            drained = self.start_drain()
-            if drained is not None:
-                yield from self.wait_drained(drained)
+            yield from self._drain()
             delivery = self._next()
         return delivery
 
@@ -315,12 +329,12 @@ class ClientConsumer:
         self.closed = True
         try:
             if self.link is not None and self.failure is None:
-                yield from self.session.cancel([self])
+                yield from self.session.cancel([self], self.session.connection.close_deadline())
         finally:
             self.session.forget(self)
             self.detach_when_settled()
         if self.link is not None and not self.link.attached and self.failure is None:
-            yield self.detached, self.session.connection.close_deadline()
+            yield from self.session.leave(self, self.detached)
 
     def detach_when_settled(self) -> None:
         """Detach a closed consumer's link unless deliveries or a transaction still need it."""

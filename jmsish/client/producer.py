@@ -192,11 +192,16 @@ class ClientProducer:
             yield from child.close()
         if self in self.session.producers:
             self.session.producers.remove(self)
-        if self.link is not None and self.link.attached and self.failure is None:
-            yield from self.session.connection.outcomes_of(self.link)
+        link = self.link
+        if link is not None and link.attached and self.failure is None:
+            fail(self.credited, IllegalStateError("the producer was closed while the send waited for credit"))
+            try:
+                yield from self.session.connection.outcomes_of(link)
+            finally:
+                if link.attached and self.session.failure is None:
+                    link.detach(closed=True)
             if self.link is not None:
-                self.link.detach(closed=True)
-                yield self.detached, self.session.connection.close_deadline()
+                yield from self.session.leave(self, self.detached)
 
 
 def too_large(size: int, limit: int) -> SendRejectedError:

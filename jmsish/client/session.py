@@ -52,6 +52,8 @@ class ClientSession:
         self.producers: list[ClientProducer] = []
         self.lingering: set[ClientConsumer] = set()
         """Closed consumers whose link is still attached for what they handed over."""
+        self.leaving: dict[Future[None], ClientConsumer | ClientProducer] = {}
+        """Who waits for the answer to a detach, of those that the lists above have forgotten."""
         self.ledger = ClientLedger(self)
         self.is_listening = False
         """Whether a listener receives: then nobody else does (JMS 3.1, 6.2.6)."""
@@ -108,6 +110,8 @@ class ClientSession:
             consumer.fail(error)
         for producer in self.producers:
             producer.fail(error)
+        for party in list(self.leaving.values()):
+            party.fail(error)
         self.ledger.forget()
         fail(self.begun, error)
         settle(self.ended)
@@ -169,16 +173,16 @@ class ClientSession:
 
     # -- giving back -----------------------------------------------------------------------------------------------
 
-    def drain(self, consumers: Iterable[ClientConsumer]) -> Procedure[None]:
+    def drain(self, consumers: Iterable[ClientConsumer], deadline: float | None) -> Procedure[None]:
         """Wait until nothing is under way to `consumers`; they get no credit until `grant`."""
         drains = [(c, drained) for c, drained in [(c, c.start_drain()) for c in consumers] if drained is not None]
         for consumer, drained in drains:
-            yield from consumer.wait_drained(drained)
+            yield from consumer.wait_drained(drained, deadline)
 
-    def cancel(self, consumers: list[ClientConsumer]) -> Procedure[None]:
+    def cancel(self, consumers: list[ClientConsumer], deadline: float | None) -> Procedure[None]:
         """Give back what `consumers` have not read, in order and uncounted."""
         try:
-            yield from self.drain(consumers)
+            yield from self.drain(consumers, deadline)
         finally:
             self.ledger.give_back(consumers)
             self.grant(consumers)
@@ -186,7 +190,7 @@ class ClientSession:
     def grant(self, consumers: Iterable[ClientConsumer]) -> None:
         """Credit again, where somebody is there to read (D2)."""
         for consumer in consumers:
-            consumer.drained = None
+            consumer.end_drain()
             consumer.replenish()
 
     # -- recover ----------------------------------------------------------------------------------------------------
@@ -203,7 +207,7 @@ class ClientSession:
         queues = {d.link.context.destination for d in handed_over}
         consumers = [c for c in self.consumers if c.destination in queues and not c.browsing]
         try:
-            yield from self.drain(consumers)
+            yield from self.drain(consumers, self.connection.request_deadline())
         finally:
             self.ledger.give_back(consumers, handed_over)
             self.grant(consumers)
@@ -234,7 +238,12 @@ class ClientSession:
             yield from self._start_over()
         queues = set(controller.retired)
         cancelled = self._cancelled_at_commit()
-        yield from self.drain(cancelled)
+        try:
+            yield from self.drain(cancelled, self.connection.request_deadline())
+        except BaseException:
+            self.ledger.give_back(cancelled)
+            self.grant(cancelled)
+            raise
         try:
             if controller.has_work:
                 yield from controller.discharge(failed=False)
@@ -267,7 +276,7 @@ class ClientSession:
             consumers = self._on(queues)
             late: OperationTimeoutError | None = None
             try:
-                yield from self.drain(consumers)
+                yield from self.drain(consumers, self.connection.request_deadline())
             except OperationTimeoutError as error:
                 late = error  # redelivery.md 123: the discharge is sent all the same
             try:
@@ -294,7 +303,7 @@ class ClientSession:
         self._transaction_over()
         handed_over = self.ledger.take_handed_over()
         try:
-            yield from self.drain(consumers)
+            yield from self.drain(consumers, self.connection.request_deadline())
         finally:
             self.ledger.give_back(consumers, handed_over)
             self.grant(consumers)
@@ -349,15 +358,25 @@ class ClientSession:
         siblings = self.siblings(newcomer)
         self.consumers.append(newcomer)  # from now on the siblings' credit is on demand
         try:
-            yield from self.cancel(siblings)
+            yield from self.cancel(siblings, self.connection.request_deadline())
         finally:
             self.consumers.remove(newcomer)
 
+    def leave(self, party: ClientConsumer | ClientProducer, detached: Future[None]) -> Procedure[None]:
+        """Wait until the broker has detached a link that closes; a loss meanwhile is known to it."""
+        self.leaving[detached] = party
+        try:
+            yield detached, self.connection.close_deadline()
+        finally:
+            self.leaving.pop(detached, None)
+
     def begin_close(self) -> None:
-        """Nothing is handed over any more; blocked receives return nothing."""
+        """Nothing is handed over any more; blocked receives return nothing, sends that wait for credit fail."""
         self.closing = True
         for consumer in self.consumers:
             consumer.begin_close()
+        for producer in self.producers:
+            fail(producer.credited, IllegalStateError("the session was closed while the send waited for credit"))
         settle(self.ending)
         self.prompt()
 
@@ -383,7 +402,7 @@ class ClientSession:
         self.ledger.flush_lazy()
         consumers = [c for c in self.consumers if not c.browsing]
         try:
-            yield from self.drain(consumers)
+            yield from self.drain(consumers, self.connection.close_deadline())
             if self.controller is not None and self.controller.state != NONE:
                 yield from self.controller.end()
         finally:

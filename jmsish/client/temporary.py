@@ -53,6 +53,7 @@ class TemporaryNodes:
         self.connection = connection
         self.nodes: dict[Destination, TemporaryNode] = {}
         self.creating: list[TemporaryNode] = []
+        self.leaving: list[TemporaryNode] = []
         self.session: EngineSession | None = None
         self.begun: Future[None] = Future()
 
@@ -95,7 +96,11 @@ class TemporaryNodes:
             raise IllegalStateError(f"{destination} cannot be deleted: {len(users)} consumer(s) still read it")
         del self.nodes[destination]
         node.link.detach(closed=True)
-        yield node.detached, self.connection.close_deadline()
+        self.leaving.append(node)
+        try:
+            yield node.detached, self.connection.close_deadline()
+        finally:
+            self.leaving.remove(node)
 
     def check_consumable(self, destination: Destination) -> None:
         """Only the connection that made a temporary destination may consume from it."""
@@ -108,7 +113,7 @@ class TemporaryNodes:
         self.session = None
 
     def fail(self, error: JMSError) -> None:
-        for node in [*self.nodes.values(), *self.creating]:
+        for node in [*self.nodes.values(), *self.creating, *self.leaving]:
             fail(node.attached, error)
             fail(node.detached, error)
         self.nodes.clear()

@@ -212,7 +212,6 @@ class TransactionController:
         try:
             outcome = yield answer, deadline
         except OperationTimeoutError as error:
-            self.state = DECLARING  # the declare behind it is still on its way
             if failed:
                 raise
             text = f"the broker has not answered the commit: {error}"
@@ -220,6 +219,8 @@ class TransactionController:
             raise TransactionInDoubtError(text, scope="transaction") from None
         finally:
             self.discharging = None
+            if not answer.done():  # given up, or interrupted: the declare behind it is still on its way
+                self.state = DECLARING
         if self.state == DISCHARGING:
             self.state = DECLARING
             yield from self._follow(following, deadline)
