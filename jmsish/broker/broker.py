@@ -33,6 +33,8 @@ from jmsish.errors import InvalidDestinationError
 MAX_FRAME_SIZE = 1 << 17
 CHANNEL_MAX = 4095
 IDLE_TIMEOUT = 60.0
+OPENING_TIMEOUT = 10.0
+"""Seconds a peer has to say who it is and to open; who says nothing holds a socket for no longer."""
 
 
 class Broker:
@@ -64,6 +66,7 @@ class Broker:
             max_frame_size=MAX_FRAME_SIZE,
             channel_max=CHANNEL_MAX,
             idle_timeout=IDLE_TIMEOUT,
+            opening_timeout=OPENING_TIMEOUT,
             offered_capabilities=CAPABILITIES,
             properties=describe(VERSION),
             sasl=authentication(self.config.users, identity, trusted),

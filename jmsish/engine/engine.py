@@ -71,6 +71,7 @@ class Engine(Endpoint):
         max_frame_size: int = 1 << 20,
         channel_max: int = 4095,
         idle_timeout: float | None = None,
+        opening_timeout: float | None = None,
         offered_capabilities: Sequence[str] = (),
         desired_capabilities: Sequence[str] = (),
         properties: Mapping[Any, Any] | None = None,
@@ -92,7 +93,7 @@ class Engine(Endpoint):
         self.discard_limit = discard_limit
         self.mute = False
         self._handshake = Handshake(server, sasl, hostname)
-        self._heartbeat = Heartbeat(idle_timeout)
+        self._heartbeat = Heartbeat(idle_timeout, opening_timeout)
         self._init_state()
 
     def _init_state(self) -> None:
@@ -172,8 +173,13 @@ class Engine(Endpoint):
 
     def tick(self, now: float) -> float | None:
         """Send an empty frame or give up on the peer, where it is time; the next moment to ask, if any."""
-        if self.mute or not self.local_open:
+        if self.mute:
             return None
+        if not self.local_open:
+            late, deadline = self._heartbeat.await_open(now)
+            if late:
+                self._fail(*self._heartbeat.late())
+            return None if late else deadline
         remote = self.remote.idle_time_out if self.remote is not None else None
         expired, beat, deadline = self._heartbeat.tick(now, remote)
         if expired:

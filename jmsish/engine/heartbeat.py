@@ -1,4 +1,4 @@
-"""Idle time-outs of a connection, both directions (Part 2, 2.4.5).
+"""Idle time-outs of a connection, both directions (Part 2, 2.4.5), and the time a peer has until it opens.
 
 Time comes in as an argument. Whether anything was read or written since the last tick is a flag, so that reading and
 writing need no clock; a deadline is therefore late by at most the time between two ticks, and never early.
@@ -6,7 +6,7 @@ writing need no clock; a deadline is therefore late by at most the time between 
 
 from __future__ import annotations
 
-from .conditions import RESOURCE_LIMIT_EXCEEDED
+from .conditions import CONNECTION_FORCED, RESOURCE_LIMIT_EXCEEDED
 from .frames import EMPTY_FRAME
 
 __all__ = ["Heartbeat"]
@@ -17,8 +17,10 @@ class Heartbeat:
 
     FRAME = EMPTY_FRAME
 
-    def __init__(self, timeout: float | None) -> None:
+    def __init__(self, timeout: float | None, opening: float | None = None) -> None:
         self.timeout = timeout if timeout else None
+        self.opening = opening
+        self._open_by: float | None = None
         self.read = False
         self.wrote = False
         self._give_up: float | None = None
@@ -29,6 +31,18 @@ class Heartbeat:
     def advertised(self) -> int | None:
         """The idle-time-out of our open: "half its actual timeout", as the standard advises, in milliseconds."""
         return None if self.timeout is None else max(int(self.timeout * 500), 1)
+
+    def await_open(self, now: float) -> tuple[bool, float | None]:
+        """Before anything is open: whether the peer took too long, and when to ask again."""
+        if self.opening is None:
+            return False, None
+        if self._open_by is None:
+            self._open_by = now + self.opening
+        return now >= self._open_by, self._open_by
+
+    def late(self) -> tuple[str, str]:
+        """Condition and sentence for a peer that took too long."""
+        return CONNECTION_FORCED, f"the peer did not open the connection within {self.opening:g} s"
 
     def tick(self, now: float, remote: int | None) -> tuple[bool, bool, float | None]:
         """Whether the peer has been silent too long, whether to send a frame now, and when to ask again."""

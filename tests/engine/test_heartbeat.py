@@ -85,3 +85,20 @@ def test_no_heartbeats_after_close() -> None:
     wire.engine.close(AmqpError("amqp:connection:forced"))
     assert wire.engine.tick(100.0) is None
     assert [frame.name for frame in read(wire.engine.take_output())] == ["close"]
+
+
+def test_a_peer_that_does_not_open_in_time_is_given_up() -> None:
+    wire = Wire(opening_timeout=10.0)
+    assert wire.engine.tick(100.0) == 110.0
+    assert wire.engine.tick(109.9) == 110.0
+    assert wire.engine.tick(110.0) is None
+    ((kind, error),) = wire.events()
+    assert kind == events.FAILED and error.condition == "amqp:connection:forced"
+    assert wire.engine.tick(120.0) is None
+
+
+def test_a_peer_that_opened_in_time_has_no_more_of_it() -> None:
+    wire = Wire(opening_timeout=10.0)
+    assert wire.engine.tick(100.0) == 110.0
+    wire.open()
+    assert wire.engine.tick(200.0) is None

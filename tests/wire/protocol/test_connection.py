@@ -163,6 +163,25 @@ def test_a_silent_peer_that_beats_is_kept(wire: Wire) -> None:
     peer.close()
 
 
+@pytest.mark.parametrize("said", [b"", AMQP_HEADER, SASL_HEADER, AMQP_HEADER + b"\x00\x00"], ids=repr)
+def test_a_peer_that_never_opens_is_given_up(wire: Wire, said: bytes) -> None:
+    """Whatever it began with; the time runs from the connection, and not from the last octet."""
+    wire.ours("its clock can be set forward")
+    peer = wire.peer()
+    peer.send(said[:4])
+    peer.line.advance(9.9)
+    peer.send(said[4:])
+    if said:
+        peer.expect("header")
+    if said == SASL_HEADER:
+        peer.expect("sasl-mechanisms")
+    peer.quiet()
+    peer.line.advance(0.2)
+    while (frame := peer.hear()) is not None:
+        assert frame.name in ("header", "open", "close")
+    assert peer.over
+
+
 def test_any_hostname_is_served(wire: Wire) -> None:
     peer = wire.peer()
     peer.open(hostname="Class_method", properties={"product": "raw"}, desired_capabilities=[Symbol("ANONYMOUS-RELAY")])
