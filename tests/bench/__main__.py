@@ -1,4 +1,4 @@
-"""`python -m tests.bench [rates|broker|engine|depth|startup] [options]`; without a name, all of them."""
+"""`python -m tests.bench [rates|broker|engine|depth|transactions|startup] [options]`; without a name, all of them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import argparse
 import sys
 from types import ModuleType
 
-from tests.bench import broker, depth, engine, rates, startup
+from tests.bench import broker, depth, engine, rates, startup, transactions
 
 BENCHES: dict[str, ModuleType] = {
     "rates": rates,
     "broker": broker,
     "engine": engine,
     "depth": depth,
+    "transactions": transactions,
     "startup": startup,
 }
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    commands = parser.add_subparsers(dest="bench", metavar="rates|broker|engine|depth|startup")
+    commands = parser.add_subparsers(dest="bench", metavar="rates|broker|engine|depth|transactions|startup")
     for name, module in BENCHES.items():
         module.add_arguments(commands.add_parser(name, help=module.__doc__, description=module.__doc__))
     names = [arguments[0]] if arguments and arguments[0] in BENCHES else []

@@ -47,6 +47,11 @@ def test_depth(figures: str) -> None:
     assert bench.main(["depth", *FEW, "--rounds", "1", "--json", figures]) == 0
 
 
+def test_transactions(figures: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["transactions", *FEW, "--rounds", "1", "--json", figures]) == 0
+    assert "an open transaction" in capsys.readouterr().out
+
+
 def test_startup(figures: str) -> None:
     assert bench.main(["startup", "--repeat", "1", "--json", figures]) == 0
 
