@@ -40,15 +40,21 @@ class Exclusive:
                     waiter.set_result(None)
             self._waiters.clear()
 
-    async def wait(self) -> None:
-        """Enter, waiting for whoever uses the session (for listeners and closes)."""
+    async def wait(self, timeout: float | None = None) -> bool:
+        """Enter, waiting for whoever uses the session (for listeners and closes); whether that came in time."""
         me = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
         while self._owner is not None and self._owner is not me:
-            waiter = asyncio.get_running_loop().create_future()
+            waiter = loop.create_future()
             self._waiters.append(waiter)
-            await waiter
+            await asyncio.wait([waiter], timeout=None if deadline is None else deadline - loop.time())
+            if not waiter.done():
+                self._waiters.remove(waiter)
+                return False
         self._owner = me
         self._depth += 1
+        return True
 
 
 def name_of(task: asyncio.Task[Any] | None) -> str:

@@ -61,7 +61,7 @@ class MessageProducer(ProducerFace, Closing):
             driver.core.now = monotonic()
             posted = core.post(payload, context)
             if not posted:
-                await driver.run(core.send(payload, context))
+                await driver.run(core.send(payload, context), cancellable=True)
             if posted:
                 session._follow_up()
             if isinstance(context, Future):

@@ -145,16 +145,18 @@ class Session(SessionFace, Closing):
     async def close(self) -> None:
         """Close the session: roll back or give back what is open, and wake blocked receives, which return None.
 
-        Waits for a running listener.  Raises `IllegalStateError` from a listener of its own.  Twice is silent.
+        Waits for a running listener, and for a call in another thread, at most `close_timeout` seconds.  Raises
+        `IllegalStateError` from a listener of its own.  Twice is silent.
         """
         if self._listeners is not None:
             self._listeners.forbid("closing a session")
         self._driver.call(self._core.begin_close)
-        await self._exclusive.wait()
+        mine = await self._exclusive.wait(self._core.connection.options.close_timeout)
         try:
             await self._driver.run(self._core.close())
         finally:
-            self._exclusive.leave()
+            if mine:
+                self._exclusive.leave()
             self._connection._sessions.discard(self)
 
     # -- for the other rooms of this face ---------------------------------------------------------------------------
@@ -183,9 +185,6 @@ class Session(SessionFace, Closing):
             self._driver.nudge()
         else:
             self._driver.linger()
-
-    def _face_of(self, core: ClientConsumer) -> MessageConsumer:
-        return self._faces[core]
 
     def _message(self, delivery: Delivery, destination: Destination) -> Message:
         received = delivery.context or ReceivedMessage(delivery.payload)

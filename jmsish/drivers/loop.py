@@ -2,8 +2,8 @@
 
 A procedure is stepped in place as long as what it waits for is there already (over `vm://` it mostly is), and only then
 by a task.  A task that is cancelled in the middle of a procedure waits for the procedure's end and is cancelled then,
-because half a commit helps nobody; only a receive is cancelled at once, and takes nothing with it: a message leaves the
-buffer in the very step in which the receiver gets it.
+because half a commit helps nobody; only a receive, and a send that waits for credit, are cancelled at once.  They take
+nothing with them: a message leaves the buffer in the very step in which the receiver gets it.
 """
 
 from __future__ import annotations
@@ -192,9 +192,11 @@ class LoopDriver:
         task.add_done_callback(self._tasks.discard)
         try:
             return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await asyncio.wait([task])
-            raise
+        except asyncio.CancelledError as cancelled:
+            await _ended(task)
+            if not task.cancelled() and task.exception() is not None:
+                log.warning("an operation that was cancelled failed: %s", task.exception())
+            raise cancelled
 
     async def _finish(self, steps: Steps[T], future: Future[Any], deadline: float | None) -> T:
         try:
@@ -237,8 +239,14 @@ class LoopDriver:
 
     def receive(self, data: bytes) -> None:
         self.core.now = self._last_read = monotonic()
-        self.core.receive(data)
-        self.nudge()
+        try:
+            self.core.receive(data)
+        except BaseException as fault:  # what is half taken in is followed by nothing, and nobody may wait for it
+            text = f"what the broker said could not be taken in: {fault!r}"
+            self.core.fail(ConnectionLostError(text, scope="connection"))
+            raise
+        finally:
+            self.nudge()
 
     async def refresh(self) -> None:
         """Before a message is handed over: hear what the wire says, so that no loss goes unnoticed for long.
@@ -322,6 +330,15 @@ class LoopDriver:
                 self._timer.cancel()
             if self.wire is not None:
                 self.wire.close()
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    """Wait for the task's end, however often we are cancelled meanwhile."""
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            continue
 
 
 async def _make_call(function: Callable[..., Any], args: tuple[Any, ...]) -> None:

@@ -26,7 +26,7 @@ class MessageConsumer(ConsumerFace, Closing):
     def __init__(self, session: Session, core: ClientConsumer) -> None:
         self._session = session
         self._core = core
-        self._listener_: Listener | None = None
+        self._listener: Listener | None = None
 
     def receive(self, timeout: Duration | None = None) -> Message | None:
         """The next message, or None: after `timeout` seconds (0 does not wait), or when the consumer is closed.
@@ -78,14 +78,13 @@ class MessageConsumer(ConsumerFace, Closing):
     @property
     def listener(self) -> Listener | None:
         """The callable that gets each message in a thread of the session's; None to receive by calls."""
-        return self._listener_
+        return self._listener
 
     @listener.setter
     def listener(self, listener: Listener | None) -> None:
         check_listener(listener)
         self._core.check()
-        self._listener_ = listener
-        self._session._driver.call(self._core.set_listening, listener is not None)
+        self._session._driver.call(self._set_listener, listener)
         if listener is not None:
             self._session._listen()
         self._session._driver.flush()
@@ -103,10 +102,9 @@ class MessageConsumer(ConsumerFace, Closing):
         session._driver.run(self._core.close())
         session._faces.pop(self._core, None)
 
-    def _listener(self, message: Message) -> None:
-        listener = self._listener_
-        if listener is not None:
-            listener(message)
+    def _set_listener(self, listener: Listener | None) -> None:
+        self._listener = listener
+        self._core.set_listening(listener is not None)
 
     def _message(self, delivery: Delivery) -> Message:
         return self._session._message(delivery, self._core.destination)

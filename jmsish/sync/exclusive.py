@@ -39,13 +39,15 @@ class Exclusive:
             self._owner = 0
             self._lock.release()
 
-    def wait(self) -> None:
-        """Enter, waiting for whoever uses the session (for listeners and closes)."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Enter, waiting for whoever uses the session (for listeners and closes); whether that came in time."""
         me = get_ident()
         if self._owner != me:
-            self._lock.acquire()
+            if not self._lock.acquire(timeout=-1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)):
+                return False
             self._owner = me
         self._depth += 1
+        return True
 
 
 def name_of(ident: int) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jmsish._facade import PATIENCE, back_off
 from jmsish.client.consumer import ClientConsumer
 from jmsish.engine.delivery import Delivery
 from jmsish.errors import IllegalStateError, JMSError
+from jmsish.message import Message
 
 if TYPE_CHECKING:
     from jmsish.sync.session import Session
@@ -64,22 +66,22 @@ class ListenerThread:
                 if pause:
                     self._pause(pause, failures)
             except JMSError as error:
-                log.debug("listeners of a session stop: %s", error)
-                return
+                if core.closing or core.failure is not None:
+                    log.debug("the listeners of a session end: %s", error)
+                    return
+                log.warning("the broker was late to answer what a failed listener asked of it: %s", error)
 
     def _deliver(self) -> int:
         """Call one listener; how often its message has failed in a row."""
         driver, core = self._session._driver, self._session._core
         driver.refresh()
-        ready: tuple[ClientConsumer, Delivery] | None = driver.call(core.next_for_listener)
+        ready = driver.call(self._take)
         if ready is None:
             return 0
-        consumer, delivery = ready
-        self.consumer = consumer
+        consumer, delivery, listener = ready
         try:
-            face = self._session._face_of(consumer)
-            face._listener(face._message(delivery))
-        except Exception:
+            listener(self._session._message(delivery, consumer.destination))
+        except BaseException:
             log.exception("a listener of %s failed", consumer.destination)
             return driver.run(core.listener_failed())
         finally:
@@ -87,6 +89,17 @@ class ListenerThread:
         driver.call(core.ledger.listener_returned)
         driver.nudge()
         return 0
+
+    def _take(self) -> tuple[ClientConsumer, Delivery, Callable[[Message], Any]] | None:
+        """The next message and the listener it is for, chosen in one step: whoever closes the consumer, or takes its
+        listener away, either comes before it or waits for it."""
+        ready = self._session._core.next_for_listener()
+        if ready is None:
+            return None
+        self.consumer = ready[0]
+        listener = self._session._faces[self.consumer]._listener
+        assert listener is not None
+        return (*ready, listener)
 
     def _pause(self, seconds: float, failures: int) -> None:
         """Wait before the next try, or until the session closes."""
