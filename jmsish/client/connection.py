@@ -182,8 +182,9 @@ class ClientConnection:
 
     def _on_ended(self, session: EngineSession, error: AmqpError | None) -> None:
         if session.context is not None:
-            self._lose_outcomes(session, ConnectionLostError("the broker ended the session", scope="session"))
+            # The session first: it knows what the loss of a commit's answer means.
             session.context.on_ended(error)
+            self._lose_outcomes(session, ConnectionLostError("the broker ended the session", scope="session"))
 
     def _on_attached(self, link: Link) -> None:
         if link.context is None:
@@ -263,8 +264,8 @@ class ClientConnection:
             return
         self.failure = error
         for session in list(self.sessions):
-            self._lose_outcomes(session.engine_session, error)
             session.fail(error)
+            self._lose_outcomes(session.engine_session, error)
         self.sessions.clear()
         for waiting in self._settling.values():
             fail(waiting, error)
@@ -307,10 +308,10 @@ class ClientConnection:
         session = ClientSession(self, mode, self.engine.begin())
         self.sessions.add(session)
         try:
-            if session.controller is not None:
-                session.controller.attach()
+            attached = None if session.controller is None else session.controller.attach()
             yield session.begun, self.request_deadline()
-            if session.controller is not None:
+            if session.controller is not None and attached is not None:
+                yield attached, self.request_deadline()
                 yield from session.controller.ready()
         except BaseException as error:
             self.sessions.discard(session)

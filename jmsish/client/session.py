@@ -234,16 +234,17 @@ class ClientSession:
         was lost, `IllegalStateError` when the session is not transacted or closed.
         """
         controller = self.transaction()
-        if controller.broken is not None:
-            yield from self._start_over()
         queues = set(controller.retired)
-        cancelled = self._cancelled_at_commit()
+        cancelled = self._cancelled_at_commit() if controller.broken is None else []
         try:
             yield from self.drain(cancelled, self.connection.request_deadline())
+            self.check()
         except BaseException:
             self.ledger.give_back(cancelled)
             self.grant(cancelled)
             raise
+        if controller.broken is not None:  # lost before, or while the drain was waited for
+            yield from self._start_over()
         try:
             if controller.has_work:
                 yield from controller.discharge(failed=False)
@@ -268,17 +269,18 @@ class ClientSession:
     def rollback(self) -> Procedure[None]:
         """Give back what the transaction received, counted, and what was not read, uncounted; drop what it sent."""
         controller = self.transaction()
-        if controller.broken is not None:
-            controller.broken = None
-            yield from self._take_back(set())
-        elif controller.has_work:
-            queues = set(controller.retired)
-            consumers = self._on(queues)
-            late: OperationTimeoutError | None = None
+        consumers = self._on(set(controller.retired))
+        late: OperationTimeoutError | None = None
+        if controller.has_work:
             try:
                 yield from self.drain(consumers, self.connection.request_deadline())
             except OperationTimeoutError as error:
                 late = error  # redelivery.md 123: the discharge is sent all the same
+            self.check()
+        if controller.broken is not None:  # lost before, or while the drain was waited for: it is rolled back
+            controller.broken = None
+            yield from self._take_back(set())
+        elif controller.has_work:
             try:
                 yield from controller.discharge(failed=True)
                 self._tell("rolled_back")
@@ -286,8 +288,8 @@ class ClientSession:
                 self._transaction_over()
                 self.ledger.give_back(consumers)
                 self.grant(consumers)
-            if late is not None:
-                raise late
+        if late is not None:
+            raise late
 
     def _tell(self, event: str) -> None:
         if self.connection.trace is not None:

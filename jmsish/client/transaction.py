@@ -81,11 +81,11 @@ class TransactionController:
 
     # -- control link ----------------------------------------------------------------------------------------------
 
-    def attach(self) -> None:
-        """Attach the control link and declare the first transaction behind it."""
+    def attach(self) -> Future[None]:
+        """Attach the control link and declare the first transaction behind it; done when the link is granted."""
         connection = self.session.connection
         name = connection.unique_name("coordinator")
-        self.attached = Future()
+        attached = self.attached = Future()
         self.link = self.session.engine_session.sender(
             name,
             source=Source(address=name, outcomes=OUTCOMES),
@@ -93,6 +93,7 @@ class TransactionController:
             context=self,
         )
         self.declare()
+        return attached
 
     def declare(self) -> None:
         self.state = DECLARING
@@ -184,6 +185,7 @@ class TransactionController:
 
     def ready(self) -> Procedure[None]:
         """Wait until a transaction is declared; attach and declare again where the last one was lost unused."""
+        self.session.check()
         if self.state == NONE:
             if self.link is None:
                 self.attach()
