@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import warnings
 from collections.abc import Generator
 from time import monotonic
 from typing import Any
@@ -119,6 +120,12 @@ class Connection(Closing):
         """What `TemporaryQueue.delete` and `TemporaryTopic.delete` call."""
         await self._driver.run(self._core.temporary.delete(destination))
 
+
+    def __del__(self) -> None:
+        driver = getattr(self, "_driver", None)
+        if driver is not None and driver.abandon():
+            text = f"connection to {self._core.peer} dropped without close()"
+            warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "started" if self._core.started else "stopped"

@@ -20,6 +20,7 @@ class ClientCore(Protocol):
     now: float
     calls: list[tuple[Callable[..., Any], tuple[Any, ...]]]
     failure: JMSError | None
+    exception_listener: Callable[[JMSError], Any] | None
 
     @property
     def output_size(self) -> int:

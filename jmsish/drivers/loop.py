@@ -39,6 +39,9 @@ class Wire(Protocol):
 
     def close(self) -> None: ...
 
+    def abandon(self) -> None:
+        """Close it without a loop: the loop is closed."""
+
     def cut(self) -> None: ...
 
 
@@ -82,6 +85,9 @@ class PipeWire:
         self._pipe.set_reader(None)
         self._pipe.close()
 
+    def abandon(self) -> None:
+        self.close()  # a pipe may be closed by anybody at any time
+
     def cut(self) -> None:
         self._pipe.close()
         self.read()
@@ -114,6 +120,10 @@ class SocketWire(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
+
+    def abandon(self) -> None:
+        """The transport closes its socket when it goes."""
+        self._transport = None
 
     def cut(self) -> None:
         if self._transport is not None:
@@ -321,6 +331,19 @@ class LoopDriver:
         """Break the wire without a word to the peer, as a failing network would."""
         if self.wire is not None:
             self.wire.cut()
+
+    def abandon(self) -> bool:
+        """Nobody can use the connection any more: have the loop end it; whether it was still open.
+
+        Called by a finalizer, in the middle of anything in any thread.
+        """
+        if self._stopped or self.wire is None or self.core.failure is not None:
+            return False
+        try:
+            self.loop.call_soon_threadsafe(self.stop)
+        except RuntimeError:
+            self.wire.abandon()  # the loop is closed
+        return True
 
     def stop(self) -> None:
         """Close the wire.  Silent when it was done before."""

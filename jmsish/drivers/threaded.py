@@ -19,7 +19,9 @@ Measured, with the structures that were not taken, in `docs/design.md`.
 from __future__ import annotations
 
 import logging
+import os
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
@@ -70,6 +72,7 @@ class ThreadedDriver:
 
     def start(self) -> None:
         """Begin to read in the background."""
+        _living.add(self)
         self._standby.start()
 
     # -- what applications do --------------------------------------------------------------------------------------
@@ -405,6 +408,37 @@ class ThreadedDriver:
             release(waiting[0])
             self._last_read = monotonic()
 
+    def cut(self) -> None:
+        """Break the wire without a word to the peer, as a failing network would."""
+        self.transport.close()
+
+    def abandon(self) -> bool:
+        """Nobody can use the connection any more: have the standby reader end it; whether it was still open.
+
+        Called by a finalizer, in the middle of anything in any thread: takes no lock, and waits for nothing.
+        """
+        if self._stopped or self.core.failure is not None:
+            return False
+        self._stopped = True
+        self._calls.put(None)
+        release(self._pause)
+        self.transport.interrupt()
+        return True
+
+    def disown(self) -> None:
+        """After a fork, in the child: the connection is the parent's, and so are the threads that held the lock."""
+        self.lock = threading.Lock()
+        self._stopped = True
+        self._waiters.clear()
+        self._reader = 0
+        self._sending = True  # nothing is written any more
+        self.core.exception_listener = None
+        if self.core.failure is None:
+            text = f"the connection to {self.transport.peer} belongs to the process that made it, not to its child"
+            self.core.fail(ConnectionLostError(text, scope="connection"))
+        self.core.calls.clear()
+        self.transport.close()
+
     def stop(self) -> None:
         """Close the transport and end the threads.  Silent when it was done before."""
         with self.lock:
@@ -416,6 +450,18 @@ class ThreadedDriver:
         self._calls.put(None)
         if self._standby.is_alive() and threading.current_thread() is not self._standby:
             self._standby.join(timeout=1.0)
+
+
+_living: weakref.WeakSet[ThreadedDriver] = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    for driver in list(_living):
+        driver.disown()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_all)
 
 
 def release(signal: threading.Lock) -> None:
