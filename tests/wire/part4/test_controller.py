@@ -362,9 +362,8 @@ def test_the_session_ended_in_mid_commit_is_in_doubt() -> None:
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
 def test_the_control_link_lost_while_a_drain_is_waited_for(commit: bool) -> None:
     """Between the drain and the discharge nobody watches: the commit must not come out as done."""
-    peer = Peer()
+    peer = Peer(cancel_on_commit="always")  # so that a commit drains as well
     session, _, _ = worked(peer)
-    peer.consumer(session)  # a sibling, so that a commit drains as well
     peer.answers_drains = False
     steps = peer.begin(session.commit() if commit else session.rollback())
     peer.pump()
