@@ -18,6 +18,7 @@ from jmsish.client.trace import trace_if_wanted
 from jmsish.client.transaction import no_coordinator
 from jmsish.engine import events
 from jmsish.engine.codec import split_header
+from jmsish.engine.conditions import EngineStateError
 from jmsish.engine.engine import Engine
 from jmsish.engine.outcomes import AmqpError, TransactionalState
 from jmsish.errors import ConnectionLostError, IllegalStateError, InvalidClientIDError, JMSError, error_for
@@ -305,7 +306,10 @@ class ClientConnection:
         Raises `UnsupportedFeatureError` for a transacted one where the broker has no coordinator.
         """
         yield from self.open()
-        session = ClientSession(self, mode, self.engine.begin())
+        try:
+            session = ClientSession(self, mode, self.engine.begin())
+        except EngineStateError as error:
+            raise JMSError(f"no session can begin: {error}", scope="connection") from error
         self.sessions.add(session)
         try:
             attached = None if session.controller is None else session.controller.attach()

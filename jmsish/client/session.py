@@ -335,6 +335,7 @@ class ClientSession:
         yield from self.ready_to_consume()
         if self.siblings(consumer) and not consumer.browsing:
             yield from self._cancel_for(consumer)
+        self.check()  # what was waited for came, and may have been the last thing that came
         self.consumers.append(consumer)
         try:
             attach_consumer(consumer)
