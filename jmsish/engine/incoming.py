@@ -165,10 +165,14 @@ def take_flow(session: EngineSession, data: bytes, pos: int, end: int) -> None:
     fields, pos = read_fields(data, pos, end)
     if pos != end:
         raise DecodeError("octets behind the fields of flow", pos)
-    following, window, _, _, handle, count, credit, available, drain, echo, properties = _checked(
+    following, window, going, _, handle, count, credit, available, drain, echo, properties = _checked(
         fields, _FLOW_FIELDS, "flow"
     )
-    # The peer's next-outgoing-id is not looked at: over an ordered connection our own count of its frames is right.
+    # Over an ordered connection our own count of the peer's frames is right. Where the flow is about a link, peers are
+    # careless with their own, and it is not looked at; a flow of the session is about nothing else (2.5.6).
+    if handle is None and serial_difference(going, session.next_incoming_id) < 0:
+        text = f"flow.next-outgoing-id {going} is behind the {session.next_incoming_id} that came already"
+        raise SessionFault(WINDOW_VIOLATION, text)
     link = None if handle is None else _link_at(session, handle, "flow")
     sent = session.next_outgoing_id
     if following is None:

@@ -58,7 +58,7 @@ class Client(RawPeer):
         self.sent = 0
         """Deliveries begun."""
         self.received = 0
-        """Transfer frames that came."""
+        """The id of the next transfer frame that comes."""
         self._controls = count()
 
     # -- the opening ---------------------------------------------------------------------------------------------------
@@ -72,7 +72,9 @@ class Client(RawPeer):
         self.channel = channel
         usual: dict[str, Any] = {"next_outgoing_id": 0, "incoming_window": WINDOW, "outgoing_window": WINDOW}
         self.say("begin", channel, **{**usual, **fields})
-        return self.expect("begin", remote_channel=channel)
+        begun = self.expect("begin", remote_channel=channel)
+        self.received = begun.next_outgoing_id
+        return begun
 
     # -- links ---------------------------------------------------------------------------------------------------------
 
@@ -171,7 +173,7 @@ class Client(RawPeer):
         return answer.state if answer.name == "disposition" else answer
 
     def commit(self, txn: bytes, handle: int = 0) -> None:
-        outcome = self.discharge(txn, handle)
+        outcome = self.discharge(txn, handle, fail=False)
         if outcome.name != "accepted":
             self.fail(f"a commit answered {outcome}")
 

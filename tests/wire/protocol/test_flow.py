@@ -39,6 +39,25 @@ def test_a_flow_that_saw_more_than_was_sent(client: Client) -> None:
     client.expect_refusal("amqp:invalid-field", "amqp:session:window-violation")
 
 
+def test_a_session_flow_whose_next_outgoing_id_is_behind(client: Client, wire: Wire) -> None:
+    """It would have the window counted anew from a transfer that came already."""
+    wire.ours("others take no notice of it, but for Broker-J")
+    client.sender(wire.queue)
+    client.transfer("m")
+    client.flow(next_outgoing_id=0)
+    client.expect("end", but=("disposition", "flow"), error=error("amqp:session:window-violation"))
+
+
+def test_a_link_flow_whose_next_outgoing_id_is_behind(client: Client, wire: Wire) -> None:
+    """A habit of peers that count their transfers badly: their credit is meant, and taken."""
+    wire.put("m1")
+    client.controller(0)
+    client.declare()
+    client.receiver(wire.queue, 1)
+    client.flow(1, link_credit=1, delivery_count=0, next_outgoing_id=0)
+    assert body_of(client.take().payload) == "m1"
+
+
 def test_get_one(client: Client, wire: Wire) -> None:
     wire.put("m1", "m2")
     client.receiver(wire.queue, credit=1)
