@@ -45,6 +45,7 @@ class Face(ABC):
         self.connections: list[aio.Connection] = []
         self._broker: jmsish.EmbeddedBroker | None = None
         self._listener: Any = None
+        self._cut: list[aio.Connection] = []
         self._proxies: list[tuple[aio.Connection, CuttingProxy]] = []
         self._sights: dict[str, Sight] = {}
         self._watcher: aio.Connection | None = None
@@ -116,6 +117,7 @@ class Face(ABC):
         """The wire of a connection breaks."""
         if connection in self.connections:
             self.connections.remove(connection)
+        self._cut.append(connection)
         for owner, proxy in self._proxies:
             if owner is connection:
                 proxy.cut()
@@ -152,7 +154,7 @@ class Face(ABC):
     async def _whole(self, scenario: Coroutine[Any, Any, None]) -> None:
         try:
             await scenario
-            for connection in self.connections:
+            for connection in self.connections + self._cut:
                 await connection.close()
             for sight in self._sights.values():
                 await sight.frees_all()
