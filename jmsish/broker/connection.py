@@ -50,8 +50,8 @@ class ServerConnection:
         self.identity = identity
         self.peer = peer
         self.container_id = ""
-        self.sole = False
-        """It asked to be the only one of its container."""
+        self.sole: int | None = None
+        """It asked to be the only one of its container, and what is to be done about another one (see `greeting`)."""
         self.room = OUTPUT_LIMIT
         self.stalled: list[OutgoingLink] = []
         """Consumers that could take more, were there room for output or an open session window."""

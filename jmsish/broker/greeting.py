@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from jmsish.engine.outcomes import AmqpError
 from jmsish.engine.sasl import SaslServer
-from jmsish.types import Symbol
+from jmsish.types import Symbol, UInt
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 SOLE_CONNECTION: Final = "sole-connection-for-container"
 CAPABILITIES: Final = (SOLE_CONNECTION, "ANONYMOUS-RELAY", "DELAYED_DELIVERY")
 REFUSED_PROPERTY: Final = Symbol("amqp:connection-establishment-failed")
+POLICY_PROPERTY: Final = Symbol("sole-connection-enforcement-policy")
+REFUSE_NEW: Final = 0
+CLOSE_EXISTING: Final = 1
 
 
 def describe(version: str) -> dict[Symbol, str]:
@@ -57,16 +60,20 @@ def authentication(users: Mapping[str, str], identity: str | None, trusted: bool
 
 
 def admit(connection: ServerConnection) -> None:
-    """Answer the peer's open; a second connection of a container that wants one only is refused (M36)."""
+    """Answer the peer's open; of two connections of a container that wants one only, one has to go (M36)."""
     engine, broker = connection.engine, connection.broker
     if engine.mute:
         return
     remote = engine.remote
     assert remote is not None
     connection.container_id = remote.container_id
-    connection.sole = SOLE_CONNECTION in remote.desired_capabilities
+    if SOLE_CONNECTION in remote.desired_capabilities:
+        asked = (remote.properties or {}).get(POLICY_PROPERTY)
+        connection.sole = CLOSE_EXISTING if asked == CLOSE_EXISTING else REFUSE_NEW
+        if asked is not None:
+            engine.properties = {**(engine.properties or {}), POLICY_PROPERTY: UInt(connection.sole)}
     others = [other for other in broker.open_connections(remote.container_id) if other is not connection]
-    if any(connection.sole or other.sole for other in others):
+    if any(_stays(other, connection) for other in others):
         engine.properties = {**(engine.properties or {}), REFUSED_PROPERTY: True}
         engine.open()
         connection.close(
@@ -77,5 +84,23 @@ def admit(connection: ServerConnection) -> None:
             )
         )
         return
+    for other in others:
+        if other.sole is not None or connection.sole is not None:
+            other.close(
+                AmqpError(
+                    "amqp:resource-locked",
+                    f"the container {remote.container_id!r} has connected anew",
+                    {Symbol("sole-connection-enforcement"): True},
+                )
+            )
     broker.opened(connection)
     engine.open()
+
+
+def _stays(older: ServerConnection, newer: ServerConnection) -> bool:
+    """Whether the older connection stands in the way of the newer: what the older asked for comes first.
+
+    Nobody closes the connection of somebody else by taking its container-id.
+    """
+    policy = newer.sole if older.sole is None else older.sole
+    return policy == REFUSE_NEW or (policy is not None and older.identity != newer.identity)

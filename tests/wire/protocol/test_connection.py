@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 
-from jmsish.types import Symbol, UShort
-from tests.wire.frames import AMQP_HEADER, SASL_HEADER, composite, wrap, write
+from jmsish.types import Symbol, UInt, UShort
+from tests.wire.frames import AMQP_HEADER, SASL_HEADER, Frame, composite, wrap, write
 from tests.wire.protocol.steps import Client, Wire
 from tests.wire.raw import error
 
@@ -202,6 +203,44 @@ def test_one_container_only(wire: Wire) -> None:
     third = wire.peer()
     third.open(container_id="sole", desired_capabilities=["sole-connection-for-container"])
     third.close()
+
+
+SOLE: dict[str, Any] = {"container_id": "sole", "desired_capabilities": ["sole-connection-for-container"]}
+CLOSING = {**SOLE, "properties": {"sole-connection-enforcement-policy": UInt(1)}}
+REFUSING = {**SOLE, "properties": {"sole-connection-enforcement-policy": UInt(0)}}
+PLAIN = {"container_id": "sole"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(CLOSING, CLOSING), (CLOSING, REFUSING), (CLOSING, PLAIN), (PLAIN, CLOSING)]
+)
+def test_one_container_only_and_the_older_goes(wire: Wire, first: dict[str, Any], second: dict[str, Any]) -> None:
+    """What the older one asked for counts, else what the newer one asks for."""
+    older = wire.peer()
+    _policy_of(wire, older.open(**first), first)
+    newer = wire.peer()
+    _policy_of(wire, newer.open(**second), second)
+    closed = older.expect("close", error=error("amqp:resource-locked"))
+    assert closed.error.info == {"sole-connection-enforcement": True}
+    newer.close()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(REFUSING, CLOSING), (SOLE, CLOSING), (REFUSING, PLAIN), (PLAIN, REFUSING), (PLAIN, SOLE)]
+)
+def test_one_container_only_and_the_newer_goes(wire: Wire, first: dict[str, Any], second: dict[str, Any]) -> None:
+    older = wire.peer()
+    offered = older.open(**first).offered_capabilities or ()
+    wire.needs("sole-connection-for-container" in offered, "sole-connection-for-container")
+    newer = wire.peer()
+    assert newer.open(**second).properties["amqp:connection-establishment-failed"] is True
+    newer.expect("close", error=error("amqp:invalid-field"))
+    older.close()
+
+
+def _policy_of(wire: Wire, opened: Frame, asked: dict[str, Any]) -> None:
+    if asked is CLOSING:
+        wire.needs((opened.properties or {}).get("sole-connection-enforcement-policy") == 1, "closing of the older")
 
 
 # -- sessions ----------------------------------------------------------------------------------------------------------

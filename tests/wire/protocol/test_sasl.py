@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from jmsish.types import UInt
 from tests.wire.frames import AMQP_HEADER, SASL_HEADER, wrap, write
 from tests.wire.protocol.steps import Client, Wire
 from tests.wire.raw import error
 
 OK, AUTH = 0, 1
 GUEST = b"\0guest\0guest"
+CLOSE_EXISTING = {"sole-connection-enforcement-policy": UInt(1)}
 USERS = {"users": {"guest": {"password": "guest"}}}
 
 
@@ -160,3 +162,30 @@ def test_plain_where_nobody_is_asked(configured: Callable[[dict[str, Any]], Wire
     peer.expect("sasl-outcome", code=OK)
     peer.open()
     peer.close()
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_nobody_closes_the_connection_of_somebody_else(
+    configured: Callable[[dict[str, Any]], Wire], same: bool
+) -> None:
+    """One connection to a container, and the newer one shall stay: not where another user has taken the name."""
+    wire = configured({"users": {"guest": {"password": "guest"}, "other": {"password": "guest"}}})
+    older = authenticated(wire, GUEST)
+    older.open(container_id="sole", desired_capabilities=["sole-connection-for-container"], properties=CLOSE_EXISTING)
+    newer = authenticated(wire, GUEST if same else b"\0other\0guest")
+    newer.open(container_id="sole", desired_capabilities=["sole-connection-for-container"], properties=CLOSE_EXISTING)
+    if same:
+        older.expect("close", error=error("amqp:resource-locked"))
+        newer.close()
+    else:
+        newer.expect("close", error=error("amqp:invalid-field"))
+        older.close()
+
+
+def authenticated(wire: Wire, response: bytes) -> Client:
+    peer = wire.peer()
+    peer.send(SASL_HEADER, init("PLAIN", response))
+    peer.expect("header")
+    peer.expect("sasl-mechanisms")
+    peer.expect("sasl-outcome", code=OK)
+    return peer
