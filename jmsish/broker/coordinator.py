@@ -113,9 +113,9 @@ class ControlLink:
         if not command.fail:
             # What the poster has not settled yet is to show the outcome applied (4.4.4.1, T61). The answer comes first:
             # some controllers take the next disposition for it, whatever it is about.
-            for posted in transaction.deliveries:
+            for posted, outcome in transaction.deliveries:
                 if not posted.remote_settled and not posted.link.mute:
-                    posted.link.session.disposition(posted, ACCEPTED, settled=False)
+                    posted.link.session.disposition(posted, outcome, settled=False)
 
     def _answer(self, delivery: Delivery, outcome: DeliveryState) -> None:
         if self._held or self._connection.is_aborting():

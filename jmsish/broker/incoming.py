@@ -135,9 +135,7 @@ class IncomingLink:
         transaction.posts.append((queue, arrival, delivery.payload))
         self._connection.broker.worked(transaction)
         if not delivery.remote_settled:
-            self._answer(delivery, TransactionalState(state.txn_id, ACCEPTED))
-            if not delivery.settled:
-                transaction.deliveries.append(delivery)
+            self._answer_in(transaction, delivery, ACCEPTED)
 
     def _transaction_of(self, state: TransactionalState, delivery: Delivery) -> Transaction | None:
         """The transaction that a transfer names; an unknown one ends the link, its message dropped (T60)."""
@@ -157,6 +155,12 @@ class IncomingLink:
         second = self._second if mode is None else mode == 1
         self._link.session.disposition(delivery, state, not second)
 
+    def _answer_in(self, transaction: Transaction, delivery: Delivery, outcome: DeliveryState) -> None:
+        """The outcome there will be if the transaction commits (T55); what stays unsettled hears of it again then."""
+        self._answer(delivery, TransactionalState(transaction.id, outcome))
+        if not delivery.settled:
+            transaction.deliveries.append((delivery, outcome))
+
     def _refuse(self, delivery: Delivery, error: AmqpError, *, allowed: bool = True) -> None:
         """The message is not taken: rejected, or where the sender cannot hear that, the link ends with the error.
 
@@ -170,8 +174,10 @@ class IncomingLink:
             if transaction is None:
                 return
         if allowed and not delivery.remote_settled and allows_rejected(self._link.remote_source):
-            rejected = Rejected(error)
-            self._answer(delivery, rejected if transaction is None else TransactionalState(transaction.id, rejected))
+            if transaction is None:
+                self._answer(delivery, Rejected(error))
+            else:
+                self._answer_in(transaction, delivery, Rejected(error))
             self.top_up()
             return
         if transaction is not None:

@@ -64,8 +64,8 @@ class Transaction:
         self.work: list[Work] = []
         self.acquirers: list[OutgoingLink] = []
         """Links whose credit belongs to it (4.4.3)."""
-        self.deliveries: list[Delivery] = []
-        """Posted deliveries that the poster has not settled: their state is to follow the commit (T61)."""
+        self.deliveries: list[tuple[Delivery, DeliveryState]] = []
+        """Posted deliveries that are not settled, and the state they are to show after the commit (T61)."""
         self.failure: AmqpError | None = None
         """Set once it can only be rolled back."""
 

@@ -199,6 +199,17 @@ def test_t061_unsettled_posts_show_the_outcome_applied_or_none(scene: Scene, fai
     assert scene.depth() == ((0 if fail else 1), 0) and not stage.peer.ended
 
 
+def test_t061_a_refused_one_shows_that_it_was(scene: Scene) -> None:
+    full_queue(scene)
+    stage = Stage(scene)
+    sender = stage.peer.sender("full", rcv_settle_mode=1)
+    (answers,) = sender.send("m1", state=in_transaction(stage.txn))
+    assert stage.control.commit(stage.txn) is None
+    provisional, applied = answers
+    assert isinstance(provisional, TransactionalState) and applied == provisional.outcome
+    assert rejected_with(applied) == FULL
+
+
 def test_t061_settled_before_the_discharge_it_hears_no_more(scene: Scene) -> None:
     stage = Stage(scene)
     sender = stage.peer.sender(rcv_settle_mode=1)
