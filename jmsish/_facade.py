@@ -13,7 +13,7 @@ from typing import Any
 from jmsish._version import VERSION
 from jmsish.client.connection import DESIRED, ClientConnection
 from jmsish.client.consumer import ClientConsumer
-from jmsish.client.producer import ClientProducer
+from jmsish.client.producer import ClientProducer, Completion
 from jmsish.client.session import ClientSession
 from jmsish.destination import Destination, Queue, Topic
 from jmsish.engine.codec import MessageTemplate, encode_for_send
@@ -357,6 +357,12 @@ def check_prefetch(prefetch: int | None, default: int) -> int:
     if not 0 <= prefetch <= 0xFFFF:
         raise ValueError(f"prefetch is 0 to 65535, not {prefetch}")
     return prefetch
+
+
+def forbid_in_completion(calling: Any, what: str) -> None:
+    """JMS 3.1, 7.3.5: what waits for completion callbacks cannot be called from one."""
+    if isinstance(getattr(calling, "__self__", None), Completion):
+        raise IllegalStateError(f"{what} from a completion callback would wait for itself")
 
 
 def check_listener(listener: Any) -> None:

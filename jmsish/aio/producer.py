@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from jmsish._facade import CompletionListener, Duration, ProducerFace
+from jmsish._facade import CompletionListener, Duration, ProducerFace, forbid_in_completion
 from jmsish.aio.closing import Closing
 from jmsish.client.producer import ClientProducer, Completion, rejection
 from jmsish.destination import Destination
@@ -71,4 +71,7 @@ class MessageProducer(ProducerFace, Closing):
 
     async def close(self) -> None:
         """Close the producer, once the outcome of everything it sent is known.  Twice is silent."""
-        await self._session._driver.run(self._core.close())
+        driver = self._session._driver
+        forbid_in_completion(driver.callbacks.calling, "closing a producer")
+        await driver.run(self._core.close())
+        await driver.finish_callbacks()

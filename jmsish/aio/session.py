@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from jmsish._facade import SessionFace, check_destination, check_prefetch, selector_of
+from jmsish._facade import SessionFace, check_destination, check_prefetch, forbid_in_completion, selector_of
 from jmsish.aio.closing import Closing
 from jmsish.aio.consumer import MessageConsumer, QueueBrowser
 from jmsish.aio.exclusive import Exclusive
@@ -110,8 +110,10 @@ class Session(SessionFace, Closing):
         Raises `TransactionRolledBackError` when the broker rolled back instead, `TransactionInDoubtError` when its
         answer was lost, `IllegalStateError` when the session is not transacted (JMS 3.1, 6.2.7).
         """
+        forbid_in_completion(self._driver.callbacks.calling, "a commit")
         async with self._exclusive:
             await self._driver.run(self._core.commit())
+            await self._driver.finish_callbacks()
 
     async def rollback(self) -> None:
         """Undo what was received and sent since the last commit or rollback.
@@ -119,8 +121,10 @@ class Session(SessionFace, Closing):
         What was received comes again, marked as redelivered, before everything later; what was only prefetched goes
         back unmarked (JMS 3.1, 6.2.7).
         """
+        forbid_in_completion(self._driver.callbacks.calling, "a rollback")
         async with self._exclusive:
             await self._driver.run(self._core.rollback())
+            await self._driver.finish_callbacks()
 
     async def recover(self) -> None:
         """Have the messages that were received and not acknowledged delivered again, marked, from the first on.
@@ -150,10 +154,12 @@ class Session(SessionFace, Closing):
         """
         if self._listeners is not None:
             self._listeners.forbid("closing a session")
+        forbid_in_completion(self._driver.callbacks.calling, "closing a session")
         self._driver.call(self._core.begin_close)
         mine = await self._exclusive.wait(self._core.connection.options.close_timeout)
         try:
             await self._driver.run(self._core.close())
+            await self._driver.finish_callbacks()
         finally:
             if mine:
                 self._exclusive.leave()

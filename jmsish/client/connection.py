@@ -234,7 +234,7 @@ class ClientConnection:
             self._check_settled(delivery.link)
 
     def completed(self, completion: Completion, error: JMSError | None) -> None:
-        self.calls.append((completion.callback, (completion.message, error)))
+        self.calls.append((completion.tell, (error,)))
 
     def outcomes_of(self, link: Link) -> Procedure[None]:
         """Wait until nothing sent on `link` is without its outcome."""

@@ -31,6 +31,9 @@ class Completion(NamedTuple):
     callback: Callable[[Message, JMSError | None], Any]
     message: Message
 
+    def tell(self, error: JMSError | None) -> Any:
+        return self.callback(self.message, error)
+
 
 class ClientProducer:
     """One producer of a session; without a destination it is anonymous."""
@@ -219,7 +222,7 @@ def unknown_outcome(cause: JMSError) -> JMSError:
     return error
 
 
-def rejection(outcome: Any) -> SendRejectedError | None:
+def rejection(outcome: Any) -> JMSError | None:
     """What an outcome means for the sender (M50): None when the message was accepted."""
     if isinstance(outcome, Accepted):
         return None
@@ -228,6 +231,8 @@ def rejection(outcome: Any) -> SendRejectedError | None:
         condition = error.condition if error else None
         text = (error.description or condition) if error else "no reason given"
         info = dict(error.info) if error and error.info else None
+        if condition == "amqp:not-found":
+            return error_for(condition, f"the broker has no such destination: {text}", scope="delivery", info=info)
         return SendRejectedError(f"the broker rejected the message: {text}", scope="delivery", condition=condition,
                                  description=error.description if error else None, info=info)
     if isinstance(outcome, Released):

@@ -332,6 +332,7 @@ class ClientSession:
     def add_consumer(self, consumer: ClientConsumer) -> Procedure[None]:
         """Attach a consumer; unread buffers of its siblings go back first, so that it sees all there is (D1)."""
         self.check()
+        self.connection.temporary.check_consumable(consumer.destination)
         yield from self.ready_to_consume()
         if self.siblings(consumer) and not consumer.browsing:
             yield from self._cancel_for(consumer)
@@ -402,6 +403,9 @@ class ClientSession:
         self.connection.sessions.discard(self)
 
     def _give_all_back(self) -> Procedure[None]:
+        for producer in list(self.producers):
+            if producer.link is not None:
+                yield from self.connection.outcomes_of(producer.link)
         self.ledger.flush_lazy()
         consumers = [c for c in self.consumers if not c.browsing]
         try:

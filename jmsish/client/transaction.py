@@ -214,15 +214,18 @@ class TransactionController:
         try:
             outcome = yield answer, deadline
         except OperationTimeoutError as error:
+            self.state = DECLARING  # the declare behind it is still on its way
             if failed:
                 raise
             text = f"the broker has not answered the commit: {error}"
             _log.warning("a commit is in doubt: %s", text)
             raise TransactionInDoubtError(text, scope="transaction") from None
+        except BaseException:
+            if self.state == DISCHARGING:  # interrupted: the declare behind it is on its way
+                self.state = DECLARING
+            raise
         finally:
             self.discharging = None
-            if not answer.done():  # given up, or interrupted: the declare behind it is still on its way
-                self.state = DECLARING
         if self.state == DISCHARGING:
             self.state = DECLARING
             yield from self._follow(following, deadline)

@@ -17,6 +17,7 @@ from ssl import SSLContext, SSLError
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
+from jmsish.drivers.callbacks import CallbackTask
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
 from jmsish.drivers.tls import sentence
 from jmsish.drivers.transport import PipeEnd
@@ -137,6 +138,7 @@ class LoopDriver:
         self.core = core
         self.loop = asyncio.get_running_loop()
         self.wire: Wire | None = None
+        self.callbacks = CallbackTask(self.loop)
         self._flushing = False
         self._last_read = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -274,7 +276,8 @@ class LoopDriver:
             peer = self.wire.peer if self.wire is not None else "the broker"
             self.core.fail(ConnectionLostError(f"connection to {peer} lost: {error}", scope="connection"))
         self.core.receive_eof()
-        self._make_calls()
+        if self.core.calls:
+            self.callbacks.take(self.core.calls)
 
     def flush(self) -> None:
         """Write what the core has to say."""
@@ -289,7 +292,7 @@ class LoopDriver:
                     self.core.fail(error if isinstance(error, JMSError) else ConnectionLostError(str(error)))
                 break
         if self.core.calls:
-            self._make_calls()
+            self.callbacks.take(self.core.calls)
 
     def nudge(self) -> None:
         """Write soon: once for all that is said in this turn of the loop."""
@@ -319,13 +322,11 @@ class LoopDriver:
         nap = LONGEST_NAP if deadline is None else min(max(deadline - now, 0.001), LONGEST_NAP)
         self._timer = self.loop.call_later(nap, self._watch)
 
-    def _make_calls(self) -> None:
-        calls = list(self.core.calls)
-        self.core.calls.clear()
-        for function, args in calls:
-            task = self.loop.create_task(_make_call(function, args))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+    async def finish_callbacks(self) -> None:
+        """Wait until the callbacks for what has happened so far have returned."""
+        if self.core.calls:
+            self.callbacks.take(self.core.calls)
+        await self.callbacks.finish()
 
     def cut(self) -> None:
         """Break the wire without a word to the peer, as a failing network would."""
@@ -362,12 +363,3 @@ async def _ended(task: asyncio.Task[Any]) -> None:
             await asyncio.wait([task])
         except asyncio.CancelledError:
             continue
-
-
-async def _make_call(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    try:
-        result = function(*args)
-        if asyncio.iscoroutine(result):
-            await result
-    except Exception:
-        log.exception("a callback of the application failed: %r", function)

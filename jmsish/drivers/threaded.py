@@ -24,11 +24,11 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from queue import SimpleQueue
 from threading import get_ident
 from time import monotonic
 from typing import Any, TypeVar
 
+from jmsish.drivers.callbacks import CallbackThread
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
 from jmsish.drivers.transport import Transport
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
@@ -66,8 +66,7 @@ class ThreadedDriver:
         self._stopped = False
         self._pause = threading.Lock()
         self._pause.acquire()
-        self._calls: SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = SimpleQueue()
-        self._caller: threading.Thread | None = None
+        self.callbacks = CallbackThread(f"jmsish callbacks {transport.peer}")
         self._standby = threading.Thread(target=self._stand_by, name=f"jmsish standby {transport.peer}", daemon=True)
 
     def start(self) -> None:
@@ -235,7 +234,7 @@ class ThreadedDriver:
             core.receive_eof()
         self._wake()
         if core.calls:
-            self._hand_out_calls()
+            self.callbacks.take(core.calls)
 
     def _wake(self) -> None:
         """Wake the threads whose futures are done, the one that reads included.  Lock held."""
@@ -257,12 +256,12 @@ class ThreadedDriver:
                 with lock:
                     if self._sending and not mine:
                         if core.calls:
-                            self._hand_out_calls()
+                            self.callbacks.take(core.calls)
                         return
                     self._sending = mine = True
                     data = core.take_output()
                     if core.calls:
-                        self._hand_out_calls()
+                        self.callbacks.take(core.calls)
                     if not data:
                         self._sending = mine = False
                         return
@@ -334,27 +333,12 @@ class ThreadedDriver:
 
     # -- user code -------------------------------------------------------------------------------------------------
 
-    def _hand_out_calls(self) -> None:
-        """Leave the application's callbacks to a thread of their own, in order.  Lock held."""
-        calls = self.core.calls
-        if self._caller is None:
-            name = f"jmsish callbacks {self.transport.peer}"
-            self._caller = threading.Thread(target=self._make_calls, name=name, daemon=True)
-            self._caller.start()
-        for call in calls:
-            self._calls.put(call)
-        calls.clear()
-
-    def _make_calls(self) -> None:
-        while True:
-            call = self._calls.get()
-            if call is None:
-                return
-            function, args = call
-            try:
-                function(*args)
-            except BaseException:  # a SystemExit too: it would end the callbacks of the whole connection
-                log.exception("a callback of the application failed: %r", function)
+    def finish_callbacks(self, timeout: float | None) -> None:
+        """Wait until the callbacks for what has happened so far have returned."""
+        with self.lock:
+            if self.core.calls:
+                self.callbacks.take(self.core.calls)
+        self.callbacks.finish(timeout)
 
     # -- standing by -----------------------------------------------------------------------------------------------
 
@@ -420,7 +404,7 @@ class ThreadedDriver:
         if self._stopped or self.core.failure is not None:
             return False
         self._stopped = True
-        self._calls.put(None)
+        self.callbacks.end()
         release(self._pause)
         self.transport.interrupt()
         return True
@@ -447,7 +431,7 @@ class ThreadedDriver:
             self._stopped = True
         self.transport.close()
         release(self._pause)
-        self._calls.put(None)
+        self.callbacks.end()
         if self._standby.is_alive() and threading.current_thread() is not self._standby:
             self._standby.join(timeout=1.0)
 

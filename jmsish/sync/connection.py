@@ -7,7 +7,15 @@ import warnings
 from time import monotonic
 from typing import Any
 
-from jmsish._facade import ConnectionMetaData, ExceptionListener, check_listener, check_mode, make_core, tls_context
+from jmsish._facade import (
+    ConnectionMetaData,
+    ExceptionListener,
+    check_listener,
+    check_mode,
+    forbid_in_completion,
+    make_core,
+    tls_context,
+)
 from jmsish.client.connection import ClientConnection
 from jmsish.destination import Destination
 from jmsish.drivers.registry import connect_vm
@@ -100,6 +108,7 @@ class Connection(Closing):
         for session in list(self._sessions):
             if session._listeners is not None:
                 session._listeners.forbid("closing a connection")
+        forbid_in_completion(self._driver.callbacks.calling, "closing a connection")
         try:
             for session in list(self._sessions):
                 try:

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from jmsish._facade import CompletionListener, Duration, ProducerFace
+from jmsish._facade import CompletionListener, Duration, ProducerFace, forbid_in_completion
 from jmsish.client.producer import ClientProducer, Completion, rejection
 from jmsish.destination import Destination
 from jmsish.modes import DeliveryMode
@@ -72,4 +72,7 @@ class MessageProducer(ProducerFace, Closing):
 
     def close(self) -> None:
         """Close the producer, once the outcome of everything it sent is known.  Twice is silent."""
-        self._session._driver.run(self._core.close())
+        driver = self._session._driver
+        forbid_in_completion(driver.callbacks.calling, "closing a producer")
+        driver.run(self._core.close())
+        driver.finish_callbacks(self._session._core.connection.options.close_timeout)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jmsish._facade import SessionFace, check_destination, check_prefetch, selector_of
+from jmsish._facade import SessionFace, check_destination, check_prefetch, forbid_in_completion, selector_of
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer
 from jmsish.client.session import ClientSession
@@ -111,8 +111,10 @@ class Session(SessionFace, Closing):
         Raises `TransactionRolledBackError` when the broker rolled back instead, `TransactionInDoubtError` when its
         answer was lost, `IllegalStateError` when the session is not transacted (JMS 3.1, 6.2.7).
         """
+        forbid_in_completion(self._driver.callbacks.calling, "a commit")
         with self._exclusive:
             self._driver.run(self._core.commit())
+            self._driver.finish_callbacks(self._core.connection.options.close_timeout)
 
     def rollback(self) -> None:
         """Undo what was received and sent since the last commit or rollback.
@@ -120,8 +122,10 @@ class Session(SessionFace, Closing):
         What was received comes again, marked as redelivered, before everything later; what was only prefetched goes
         back unmarked (JMS 3.1, 6.2.7).
         """
+        forbid_in_completion(self._driver.callbacks.calling, "a rollback")
         with self._exclusive:
             self._driver.run(self._core.rollback())
+            self._driver.finish_callbacks(self._core.connection.options.close_timeout)
 
     def recover(self) -> None:
         """Have the messages that were received and not acknowledged delivered again, marked, from the first on.
@@ -151,10 +155,12 @@ class Session(SessionFace, Closing):
         """
         if self._listeners is not None:
             self._listeners.forbid("closing a session")
+        forbid_in_completion(self._driver.callbacks.calling, "closing a session")
         self._driver.call(self._core.begin_close)
         mine = self._exclusive.wait(self._core.connection.options.close_timeout)
         try:
             self._driver.run(self._core.close())
+            self._driver.finish_callbacks(self._core.connection.options.close_timeout)
         finally:
             if mine:
                 self._exclusive.leave()
