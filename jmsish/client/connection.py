@@ -65,6 +65,7 @@ class ClientConnection:
         self.exception_listener: Callable[[JMSError], Any] | None = None
         self.closed = False
         self.failure: JMSError | None = None
+        self._failed = False
         self._named = 0
         self._settling: dict[Link, Future[None]] = {}
         self._rare: dict[int, Callable[..., None]] = {
@@ -183,9 +184,9 @@ class ClientConnection:
 
     def _on_ended(self, session: EngineSession, error: AmqpError | None) -> None:
         if session.context is not None:
-            # The session first: it knows what the loss of a commit's answer means.
-            session.context.on_ended(error)
+            session.context.lose_transaction(session.context.why_ended(error))
             self._lose_outcomes(session, ConnectionLostError("the broker ended the session", scope="session"))
+            session.context.on_ended(error)
 
     def _on_attached(self, link: Link) -> None:
         if link.context is None:
@@ -260,13 +261,14 @@ class ClientConnection:
     # -- failure ---------------------------------------------------------------------------------------------------
 
     def fail(self, error: JMSError) -> None:
-        """Keep the first cause and fail everything that waits with it."""
-        if self.failure is not None:
+        """Keep the first cause and fail everything that waits with it; what an interrupt left undone, the next does."""
+        if self._failed:
             return
-        self.failure = error
+        error = self.failure = self.failure or error
         for session in list(self.sessions):
-            session.fail(error)
+            session.lose_transaction(error)
             self._lose_outcomes(session.engine_session, error)
+            session.fail(error)
         self.sessions.clear()
         for waiting in self._settling.values():
             fail(waiting, error)
@@ -275,6 +277,7 @@ class ClientConnection:
         fail(self.authenticated, error)
         fail(self.opened, error)
         settle(self.shut)
+        self._failed = True
         self.report(error)
 
     def report(self, error: JMSError) -> None:

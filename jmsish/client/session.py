@@ -104,8 +104,7 @@ class ClientSession:
 
     def fail(self, error: JMSError) -> None:
         self.failure = error
-        if self.controller is not None:
-            self.controller.lost(error, in_doubt=True)
+        self.lose_transaction(error)
         for consumer in [*self.consumers, *self.lingering]:
             consumer.fail(error)
         for producer in self.producers:
@@ -118,14 +117,22 @@ class ClientSession:
         settle(self.ending)
         self.prompt()
 
+    def lose_transaction(self, error: JMSError) -> None:
+        """Before outcomes are lost and waiters woken: what it means to lose the answer to a commit is known there."""
+        if self.controller is not None:
+            self.controller.lost(error, in_doubt=True)
+
+    def why_ended(self, error: AmqpError | None) -> JMSError:
+        condition = error.condition if error else None
+        text = (error.description or condition) if error else "no reason given"
+        return error_for(condition, f"the broker ended the session: {text}", scope="session")
+
     def on_ended(self, error: AmqpError | None) -> None:
         self.connection.sessions.discard(self)
         if self.closed:
             settle(self.ended)
             return
-        condition = error.condition if error else None
-        text = (error.description or condition) if error else "no reason given"
-        failure = error_for(condition, f"the broker ended the session: {text}", scope="session")
+        failure = self.why_ended(error)
         self.fail(failure)
         self.connection.report(failure)
 
