@@ -87,6 +87,20 @@ def test_t083_a_controller_that_takes_its_credit_back_first(scene: Scene, way: s
     assert receiver.take() == [] and scene.depth() == (1, 0)
 
 
+@pytest.mark.parametrize("acquiring", [True, False], ids=["acquiring", "not"])
+def test_t084_every_txn_id_from_the_resource_is_the_right_one(scene: Scene, acquiring: bool) -> None:
+    """On transfers that of the acquisition, on dispositions that of the post, and none where there is none."""
+    stage = Stage(scene, "m1")
+    other = stage.control.declare()
+    (stage.acquired if acquiring else stage.taken)()
+    stage.peer.sender().send("m2", state=in_transaction(other))
+    frames = scene.frames(stage.peer, "transfer", "disposition", "flow")
+    (transfer,) = [frame for frame in frames if frame.name == "transfer"]
+    assert (transfer.state.txn_id if acquiring else transfer.state) == (stage.txn if acquiring else None)
+    assert [frame.state.txn_id for frame in frames if frame.name == "disposition"][-1] == other
+    assert all(frame.properties is None for frame in frames if frame.name == "flow")
+
+
 def test_t085_an_outcome_in_another_transaction_ends_its_control_link(scene: Scene) -> None:
     stage = Stage(scene, "m1")
     receiver, held = stage.acquired()
