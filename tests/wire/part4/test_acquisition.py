@@ -92,12 +92,13 @@ def test_t084_every_txn_id_from_the_resource_is_the_right_one(scene: Scene, acqu
     """On transfers that of the acquisition, on dispositions that of the post, and none where there is none."""
     stage = Stage(scene, "m1")
     other = stage.control.declare()
+    scene.frames(stage.peer)
     (stage.acquired if acquiring else stage.taken)()
     stage.peer.sender().send("m2", state=in_transaction(other))
     frames = scene.frames(stage.peer, "transfer", "disposition", "flow")
     (transfer,) = [frame for frame in frames if frame.name == "transfer"]
     assert (transfer.state.txn_id if acquiring else transfer.state) == (stage.txn if acquiring else None)
-    assert [frame.state.txn_id for frame in frames if frame.name == "disposition"][-1] == other
+    assert [frame.state.txn_id for frame in frames if frame.name == "disposition"] == [other]
     assert all(frame.properties is None for frame in frames if frame.name == "flow")
 
 
