@@ -25,6 +25,7 @@ from jmsish.broker.router import Router
 from jmsish.broker.settlement import Settlement
 from jmsish.broker.timers import Timers
 from jmsish.broker.transactions import Transaction
+from jmsish.broker.users import Users
 from jmsish.broker.views import ConnectionView, QueueView, TransactionView
 from jmsish.engine.engine import Engine
 from jmsish.engine.outcomes import AmqpError
@@ -46,6 +47,7 @@ class Broker:
         self.name = name
         self.config = BrokerConfig.from_mapping(config)
         self.now = clock
+        self._users = Users(self.config.users)
         self.settlement = Settlement()
         self.router = Router(self.config, self)
         self._connections: dict[ServerConnection, None] = {}
@@ -69,7 +71,7 @@ class Broker:
             opening_timeout=OPENING_TIMEOUT,
             offered_capabilities=CAPABILITIES,
             properties=describe(VERSION),
-            sasl=authentication(self.config.users, identity, trusted),
+            sasl=authentication(self._users, identity, trusted),
         )
         connection = ServerConnection(self, engine, next(self._numbers), identity, peer)
         self._connections[connection] = None

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jmsish.broker.policy import QueueSettings, near_miss
+from jmsish.broker.users import User
+from jmsish.engine.scram import ScramKey
 
 SECTIONS = ("policy", "users", "queues", "listeners")
 NOT_YET = ("vhosts", "exchanges", "bindings", "connectors", "link_routes", "addresses", "router")
@@ -14,8 +16,8 @@ NOT_YET = ("vhosts", "exchanges", "bindings", "connectors", "link_routes", "addr
 
 POLICY_KEYS = ("transaction_timeout", "transaction_idle_timeout", "auto_create")
 POLICY_NOT_YET = ("max_message_size", "on_oversize", "max_connections", "default_vhost")
-USER_KEYS = ("password",)
-USER_NOT_YET = ("scram_sha_256", "scram_sha_512")
+SCRAM_KEYS = {"scram_sha_256": "SCRAM-SHA-256", "scram_sha_512": "SCRAM-SHA-512"}
+USER_KEYS = ("password", *SCRAM_KEYS)
 LISTENER_KEYS = ("host", "port", "role")
 
 
@@ -36,7 +38,7 @@ class BrokerConfig:
     transaction_idle_timeout: float = 0.0
     """Seconds without further work until it is rolled back; 0 for none."""
     auto_create: bool = True
-    users: Mapping[str, str] = field(default_factory=dict)
+    users: Mapping[str, User] = field(default_factory=dict)
     queues: Mapping[str, QueueSettings] = field(default_factory=dict)
     listeners: tuple[ListenerConfig, ...] = ()
 
@@ -56,7 +58,7 @@ class BrokerConfig:
                 policy.get("transaction_idle_timeout", 0.0), "[policy] transaction_idle_timeout"
             ),
             auto_create=_flag(policy.get("auto_create", True), "[policy] auto_create"),
-            users=_each(_section(config, "users"), "users", _password),
+            users=_each(_section(config, "users"), "users", _user),
             queues=_each(_section(config, "queues"), "queues", QueueSettings.from_mapping),
             listeners=_listeners(config.get("listeners", ())),
         )
@@ -89,12 +91,21 @@ def _each(table: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any]
     return {key: read(_mapping(value, places[key]), places[key]) for key, value in table.items()}
 
 
-def _password(table: Mapping[str, Any], where: str) -> str:
-    _check_keys(table, USER_KEYS, USER_NOT_YET, where)
-    password = table.get("password")
-    if not isinstance(password, str):
-        raise ValueError(f"{where} needs a password")
-    return password
+def _user(table: Mapping[str, Any], where: str) -> User:
+    _check_keys(table, USER_KEYS, (), where)
+    if not table:
+        raise ValueError(f"{where} needs a password, or a key in its place: {', '.join(SCRAM_KEYS)}")
+    for key, value in table.items():
+        if not isinstance(value, str):
+            raise ValueError(f"{key} in {where} must be a string, not {type(value).__name__}")
+    keys = {}
+    for key, mechanism in SCRAM_KEYS.items():
+        if key in table:
+            try:
+                keys[mechanism] = ScramKey.parse(mechanism, table[key])
+            except ValueError as error:
+                raise ValueError(f"{key} in {where} {error}") from None
+    return User(table.get("password"), keys)
 
 
 def _seconds(value: object, where: str) -> float:

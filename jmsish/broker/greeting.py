@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
-from hmac import compare_digest
 from typing import TYPE_CHECKING, Final
 
+from jmsish.broker.users import Users
 from jmsish.engine.outcomes import AmqpError
 from jmsish.engine.sasl import SaslServer
 from jmsish.types import Symbol, UInt
@@ -31,8 +30,8 @@ def describe(version: str) -> dict[Symbol, str]:
     }
 
 
-def authentication(users: Mapping[str, str], identity: str | None, trusted: bool) -> SaslServer:
-    """What is asked of a client: with users a name and its password, else nothing that matters.
+def authentication(users: Users, identity: str | None, trusted: bool) -> SaslServer:
+    """What is asked of a client: with users a name and a proof of its password, else nothing that matters.
 
     ``identity`` is what the transport has shown (a TLS certificate); inside the process nobody is asked.
     """
@@ -45,18 +44,12 @@ def authentication(users: Mapping[str, str], identity: str | None, trusted: bool
             return "anonymous" if open_to_all else None
         if open_to_all:
             return username or "anonymous"
-        known = users.get(username or "")
-        given = (password or "").encode()
-        # Compared even for an unknown name, so that the time taken does not say which names exist.
-        matches = compare_digest((known if known is not None else "\0").encode(), given)
-        return username if matches and known is not None else None
+        return username if users.check(username or "", password or "") else None
 
-    mechanisms = ["PLAIN"]
-    if open_to_all:
-        mechanisms.append("ANONYMOUS")
+    mechanisms = ["PLAIN", "ANONYMOUS"] if open_to_all else [*users.mechanisms, "PLAIN"]
     if identity is not None:
         mechanisms.insert(0, "EXTERNAL")
-    return SaslServer(mechanisms, authenticate, allow_no_sasl=open_to_all)
+    return SaslServer(mechanisms, authenticate, scram=users.find, allow_no_sasl=open_to_all)
 
 
 def admit(connection: ServerConnection) -> None:

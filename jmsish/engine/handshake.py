@@ -258,7 +258,8 @@ class Handshake:
         elif answer.identity is None:
             self._deny(f"SASL {self._mechanism}: the credentials were refused")
         else:
-            self._send(_OUTCOME, encode_ubyte(_OK))
+            additional = answer.additional
+            self._send(_OUTCOME, encode_ubyte(_OK), NULL if additional is None else encode_binary(additional))
             self.authenticated = (answer.identity, self._mechanism)
             self.phase = AMQP_HEADER_AWAITED
 

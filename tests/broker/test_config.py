@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jmsish.broker import Broker, BrokerConfig, ListenerConfig, QueueSettings
+from jmsish.broker import Broker, BrokerConfig, ListenerConfig, QueueSettings, User
 from jmsish.errors import InvalidDestinationError
 from tests.broker.world import Clock, World
 
@@ -25,7 +25,7 @@ def test_a_full_one() -> None:
         }
     )
     assert config.transaction_timeout == 30.0 and not config.auto_create
-    assert config.users == {"alice": "secret"}
+    assert config.users == {"alice": User("secret")} and "secret" not in repr(config)
     assert config.queues["orders"] == QueueSettings(
         durable=True, max_delivery_attempts=5, dead_letter="orders.dead"
     )
@@ -43,7 +43,8 @@ WRONG: list[tuple[Any, str]] = [
     ({"queues": {"q": {"redelivery_delay": float("nan")}}}, "redelivery_delay"),
     ({"users": {"alice": {}}}, "needs a password"),
     ({"users": {"alice": {"passwort": "x"}}}, "did you mean 'password'"),
-    ({"users": {"alice": {"scram_sha_256": "x"}}}, "not supported in this version"),
+    ({"users": {"alice": {"scram_sha_256": "x"}}}, "iterations:salt:stored-key:server-key"),
+    ({"users": {"alice": {"password": 1}}}, "password in [users.alice] must be a string, not int"),
     ({"vhosts": {}}, "'vhosts' in the configuration is not supported in this version"),
     ({"exchanges": {}}, "not supported in this version"),
     ({"policy": {"max_connections": 5}}, "not supported in this version"),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import jmsish
+from jmsish.engine.sasl import SaslServer
 
 from .face import Face
 from .steps import expect, outcome, send
@@ -85,6 +86,19 @@ async def test_refused_credentials(face: Face, given: dict[str, Any]) -> None:
         assert isinstance(await refused(face, face.url, **given), jmsish.JMSSecurityError)
     right = await face.connect(username="alice", password="secret")
     await send(right, "orders", "m2")
+
+
+async def test_a_password_is_proven_by_scram(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over a socket the password does not travel, unless the caller wants PLAIN."""
+    begun = []
+    begin = SaslServer.begin
+    monkeypatch.setattr(SaslServer, "begin", lambda self, name: begun.append(name) or begin(self, name))
+    face.broker_with(config=USERS)
+    await send(await face.connect(username="alice", password="secret"), "orders", "m1")
+    others = ("SCRAM-SHA-256", "PLAIN") if face.wire == "tcp" else ("PLAIN",)  # In memory there is nobody to hide from.
+    for name in others:
+        await face.connect(username="alice", password="secret", sasl_mechanisms=(name,))
+    assert begun == ["SCRAM-SHA-512" if face.wire == "tcp" else "PLAIN", *others]
 
 
 def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:

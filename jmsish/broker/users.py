@@ -1,0 +1,111 @@
+"""The users of a broker: what is known of each, and whether a client is who it says."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from secrets import token_bytes
+from typing import Final
+
+from jmsish.engine.scram import DEFAULT_ITERATIONS, SCRAM_MECHANISMS, ScramKey, normalise
+
+SALT_LENGTH: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A password, or salted keys in its place, by the names of their mechanisms."""
+
+    password: str | None = field(default=None, repr=False)
+    keys: Mapping[str, ScramKey] = field(default_factory=dict, repr=False)
+
+    def knows(self, mechanism: str) -> bool:
+        """Whether this user can use that SCRAM mechanism."""
+        return self.password is not None or mechanism in self.keys
+
+
+def scram_key(mechanism: str, password: str, *, iterations: int = DEFAULT_ITERATIONS) -> str:
+    """A salted key for the configuration, so that no password stands there."""
+    return ScramKey.derive(mechanism, password, salt=token_bytes(SALT_LENGTH), iterations=iterations).text()
+
+
+class Users:
+    """All users of one broker.
+
+    An unknown name must look like a wrong password. Its key is made up from the name and a secret of this broker, so it
+    is the same each time; and keys of passwords are made all at once, so that no single user's takes time of its own.
+    """
+
+    def __init__(self, users: Mapping[str, User]) -> None:
+        self.users = users
+        self.mechanisms = tuple(name for name in SCRAM_MECHANISMS if all(user.knows(name) for user in users.values()))
+        """Those of SCRAM that every user can use: one offered to all must be open to all."""
+        self._secret = token_bytes(32)
+        self._keys: dict[str, dict[str, tuple[ScramKey, str]]] = {}
+        self._salted = [user.keys for user in users.values() if user.password is None]
+
+    def __bool__(self) -> bool:
+        return bool(self.users)
+
+    def check(self, username: str, password: str) -> bool:
+        """PLAIN: whether that is the user's password."""
+        user = self.users.get(username)
+        right = False
+        if user is not None and user.password is not None:
+            right = hmac.compare_digest(self._blind(user.password), self._blind(password))
+        if self._salted:
+            # A key takes time to compare with; where one user has only that, all names take it.
+            salted = user is not None and user.password is None
+            matches = self._matches(user.keys if user is not None and salted else self._alike(username), password)
+            right = matches if salted else right
+        return right
+
+    def find(self, mechanism: str, username: str) -> tuple[ScramKey, str | None]:
+        """SCRAM: key and name of a user, a key made up for a name that there is not."""
+        keys = self._keys.get(mechanism)
+        if keys is None:
+            keys = self._keys[mechanism] = self._derive(mechanism)
+        made_up = self._made_up(mechanism, username, sorted({key.iterations for key, _ in keys.values()}))
+        return keys.get(username, (made_up, None))
+
+    def _derive(self, mechanism: str) -> dict[str, tuple[ScramKey, str]]:
+        keys = {}
+        for name, user in self.users.items():
+            normal, key = normalise(name), user.keys.get(mechanism)
+            if key is None and user.password is not None and normalise(user.password) is not None:
+                key = ScramKey.derive(mechanism, user.password, salt=self._salt(mechanism, normal or name))
+            if normal and key is not None:
+                keys[normal] = (key, name)
+        return keys
+
+    def _made_up(self, mechanism: str, username: str, iterations: list[int]) -> ScramKey:
+        length = SCRAM_MECHANISMS[mechanism]
+        stored_key, server_key = (
+            hmac.digest(self._secret, f"{which} {mechanism} {username}".encode(), hashlib.sha512)[:length]
+            for which in ("stored", "server")
+        )
+        salt = self._salt(mechanism, username)
+        chosen = iterations[stored_key[0] % len(iterations)] if iterations else DEFAULT_ITERATIONS
+        return ScramKey(chosen, salt, stored_key, server_key)
+
+    def _salt(self, mechanism: str, username: str) -> bytes:
+        return hmac.digest(self._secret, f"salt {mechanism} {username}".encode(), hashlib.sha256)[:SALT_LENGTH]
+
+    def _blind(self, text: str) -> bytes:
+        """Of one length whatever the text, so that a comparison says nothing of that either."""
+        return hmac.digest(self._secret, text.encode("utf-8", "surrogatepass"), hashlib.sha256)
+
+    def _alike(self, username: str) -> Mapping[str, ScramKey]:
+        """The keys of some user, for a comparison whose result does not count; for a name always of the same one."""
+        return self._salted[self._blind(username)[0] % len(self._salted)]
+
+    @staticmethod
+    def _matches(keys: Mapping[str, ScramKey], password: str) -> bool:
+        mechanism, key = next(iter(keys.items()))
+        try:
+            given = ScramKey.derive(mechanism, password, salt=key.salt, iterations=key.iterations)
+        except ValueError:
+            return False
+        return hmac.compare_digest(given.stored_key, key.stored_key)
