@@ -180,9 +180,9 @@ class Client(RawPeer):
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Nothing is left to be said: the next frame is the close."""
+        """Nothing is left to be said: the next frame is the close. Others may grant credit before it."""
         self.say("close")
-        self.expect("close", error=None)
+        self.expect("close", error=None, but=("flow",) if self.foreign else ())
         self.line.drop()
 
     def drop(self) -> None:

@@ -29,7 +29,7 @@ def test_two_pieces_are_one_delivery(client: Client, wire: Wire) -> None:
     piece(client, first, delivery_id=0, delivery_tag=b"t", more=True)
     client.quiet()
     piece(client, second, delivery_id=0, delivery_tag=b"t", more=False)
-    client.expect("disposition", first=0, last=one_of(None, 0), **ACCEPTANCE)
+    client.expect("disposition", but=("flow",), first=0, last=one_of(None, 0), **ACCEPTANCE)
     client.close()
     assert wire.take() == ["two pieces"]
 
@@ -39,7 +39,7 @@ def test_later_pieces_may_be_empty(client: Client, wire: Wire) -> None:
     piece(client, message("m"), delivery_id=0, delivery_tag=b"t", more=True)
     piece(client, b"", delivery_id=0, delivery_tag=b"t", more=True)
     piece(client, b"", delivery_id=0, delivery_tag=b"t", more=False)
-    client.expect("disposition", first=0, last=one_of(None, 0), **ACCEPTANCE)
+    client.expect("disposition", but=("flow",), first=0, last=one_of(None, 0), **ACCEPTANCE)
     client.close()
     assert wire.take() == ["m"]
 
@@ -48,7 +48,7 @@ def test_the_first_piece_may_be_empty(client: Client, wire: Wire) -> None:
     client.sender(wire.queue)
     piece(client, b"", delivery_id=0, delivery_tag=b"t", more=True)
     piece(client, message("m"))
-    client.expect("disposition", first=0, last=one_of(None, 0), **ACCEPTANCE)
+    client.expect("disposition", but=("flow",), first=0, last=one_of(None, 0), **ACCEPTANCE)
     client.close()
     assert wire.take() == ["m"]
 
@@ -60,7 +60,7 @@ def test_later_pieces_may_leave_out_id_and_tag(client: Client, wire: Wire) -> No
     piece(client, parts[1], delivery_id=0, more=True)
     piece(client, parts[2], delivery_tag=b"t", more=True)
     piece(client, parts[3])
-    client.expect("disposition", first=0, last=one_of(None, 0), **ACCEPTANCE)
+    client.expect("disposition", but=("flow",), first=0, last=one_of(None, 0), **ACCEPTANCE)
     client.close()
     assert wire.take() == ["four pieces of a message"]
 
@@ -71,7 +71,7 @@ def test_an_aborted_delivery_never_was(client: Client, wire: Wire, more: bool | 
     piece(client, cut("never", 2)[0], delivery_id=0, delivery_tag=b"t", more=True, settled=True)
     piece(client, b"", aborted=True, more=more)
     piece(client, message("after"), delivery_id=1, delivery_tag=b"u")
-    client.expect("disposition", first=1, last=one_of(None, 1), **ACCEPTANCE)
+    client.expect("disposition", but=("flow",), first=1, last=one_of(None, 1), **ACCEPTANCE)
     client.close()
     assert wire.take() == ["after"]
 
@@ -88,7 +88,6 @@ def test_an_unsettled_aborted_delivery_is_told_nothing(client: Client, wire: Wir
     client.sender(wire.queue)
     piece(client, cut("never", 2)[0], delivery_id=0, delivery_tag=b"t", more=True)
     piece(client, b"", aborted=True)
-    client.quiet()
     client.close()
     assert wire.take() == []
 
@@ -112,9 +111,9 @@ def test_deliveries_of_two_links_may_be_interleaved(client: Client, wire: Wire) 
     piece(client, one[0], 0, delivery_id=0, delivery_tag=b"t1", more=True)
     piece(client, two[0], 1, delivery_id=1, delivery_tag=b"t2", more=True)
     piece(client, one[1], 0, delivery_id=0, delivery_tag=b"t1")
-    client.expect("disposition", first=0, last=one_of(None, 0), **ACCEPTANCE)
+    client.expect("disposition", but=("flow",), first=0, last=one_of(None, 0), **ACCEPTANCE)
     piece(client, two[1], 1, delivery_id=1, delivery_tag=b"t2")
-    client.expect("disposition", first=1, last=one_of(None, 1), **ACCEPTANCE)
+    client.expect("disposition", but=("flow",), first=1, last=one_of(None, 1), **ACCEPTANCE)
     client.close()
     assert wire.take() == ["message one", "message two"]
 

@@ -40,7 +40,7 @@ def test_what_the_coordinator_offers(client: Client, wire: Wire) -> None:
 def test_declare_and_commit_nothing(client: Client) -> None:
     client.controller()
     txn = client.declare()
-    assert 0 < len(txn) <= 32
+    assert txn
     client.commit(txn)
     client.close()
 
@@ -57,7 +57,7 @@ def test_an_unknown_id_where_it_knows_accepted_only(client: Client) -> None:
     client.controller(outcomes=ACCEPTED_ONLY)
     client.declare()
     answer = client.discharge(MADE_UP)
-    assert (answer.name, answer.closed, answer.condition) == ("detach", True, UNKNOWN)
+    assert (answer.name, answer.condition) == ("detach", UNKNOWN) and answer.closed
     client.close()
 
 
