@@ -66,6 +66,8 @@ class ClientConnection:
         self.closed = False
         self.failure: JMSError | None = None
         self._failed = False
+        self._at_hand: list[tuple[Any, ...]] = []
+        """What is being acted on: where that is broken off, some outcomes in it are not told yet."""
         self._named = 0
         self._settling: dict[Link, Future[None]] = {}
         self._rare: dict[int, Callable[..., None]] = {
@@ -93,7 +95,8 @@ class ClientConnection:
         """Act on what the engine saw, in the order in which it came."""
         if not self.authenticated.done() and self.engine.negotiated:
             settle(self.authenticated)
-        for event in self.engine.take_events():
+        self._at_hand = self.engine.take_events()
+        for event in self._at_hand:
             kind = event[0]
             if kind == events.DELIVERED:
                 event[1].context.on_delivery(event[2])
@@ -103,6 +106,7 @@ class ClientConnection:
                 action = self._rare.get(kind)
                 if action is not None:
                     action(*event[1:])
+        self._at_hand = []
 
     def take_output(self) -> bytes:
         return self.engine.take_output()
@@ -270,6 +274,10 @@ class ClientConnection:
             self._lose_outcomes(session.engine_session, error)
             session.fail(error)
         self.sessions.clear()
+        for event in self._at_hand:
+            for delivery in event[2] if event[0] == events.DISPOSED else ():
+                if delivery.context is not None and delivery.link.is_sender:
+                    self.resolve(delivery, unknown_outcome(error))
         for waiting in self._settling.values():
             fail(waiting, error)
         self._settling.clear()

@@ -118,10 +118,12 @@ class SocketTransport:
         "_writing",
         "peer",
         "stall_timeout",
+        "taken",
     )
 
     def __init__(self, connected: socket.socket, peer: str, *, stall_timeout: float = STALL_TIMEOUT) -> None:
         self.peer = peer
+        self.taken = False
         self.stall_timeout = stall_timeout
         self._socket = connected
         self._descriptor = connected.fileno()
@@ -199,6 +201,7 @@ class SocketTransport:
 
     def _recv(self, deadline: float | None) -> bytes:
         self._reading = True
+        self.taken = False
         try:
             while True:
                 if self._early or self._ended or self._closed:
@@ -214,6 +217,7 @@ class SocketTransport:
 
     def recv_nowait(self) -> bytes | None:
         self._reading = True
+        self.taken = False
         try:
             if self._early or self._ended or self._closed:
                 return self._rest()
@@ -242,8 +246,10 @@ class SocketTransport:
 
     def _read(self) -> bytes | None:
         try:
+            self.taken = True
             size = self._socket.recv_into(self._view, _READ_SIZE, socket.MSG_DONTWAIT)
         except BlockingIOError:
+            self.taken = False
             return None
         except OSError as error:
             self._ended = True
@@ -258,7 +264,9 @@ class SocketTransport:
 
     def _decrypt(self, tls: TlsCodec, data: bytes) -> bytes | None:
         try:
-            return tls.receive(data) or None
+            plain = tls.receive(data) or None
+            self.taken = plain is not None
+            return plain
         except TlsFailure as failure:
             self._ended = True
             raise ConnectionLostError(f"the connection to {self.peer} failed: TLS: {failure}") from failure

@@ -78,6 +78,14 @@ class ThreadedDriver:
 
     def call(self, function: Callable[..., T], *args: Any) -> T:
         """Run `function` as the owner of the core; what it has to say leaves when somebody flushes."""
+        try:
+            return self.step(function, *args)
+        finally:
+            with self.lock:
+                self._wake()
+
+    def step(self, function: Callable[..., T], *args: Any) -> T:
+        """As `call`, for what makes nobody's future come true."""
         with self.lock:
             self.core.now = monotonic()
             try:
@@ -87,8 +95,6 @@ class ThreadedDriver:
             except BaseException:
                 self._interrupted()
                 raise
-            finally:
-                self._wake()
 
     def run(self, steps: Steps[T]) -> T:
         """Run a procedure to its end in this thread."""
@@ -96,8 +102,8 @@ class ThreadedDriver:
         error: BaseException | None = None
         while True:
             with self.lock:
-                self.core.now = monotonic()
                 try:
+                    self.core.now = monotonic()
                     future, deadline = steps.throw(error) if error is not None else steps.send(result)
                 except StopIteration as stop:
                     break_with = stop.value
@@ -123,8 +129,8 @@ class ThreadedDriver:
 
     def _interrupted(self) -> None:
         """The program was interrupted (Ctrl-C) amid a step of the core, whose other half is not done.  Lock held."""
-        if self.core.failure is None:
-            self.core.fail(ConnectionLostError("the program was interrupted amid a step", scope="connection"))
+        self.core.fail(ConnectionLostError("the program was interrupted amid a step", scope="connection"))
+        self._wake()
 
     def wait(self, future: Future[T], deadline: float | None) -> T:
         """The future's result.  Raises `OperationTimeoutError` when `deadline` passes first."""
@@ -136,12 +142,16 @@ class ThreadedDriver:
                     raise OperationTimeoutError("no answer from the broker within the time allowed")
                 if self._reader:
                     self._wait_for_reader(future, deadline, now)
-                else:
-                    self._read(deadline, now, future)
+                elif self._read(deadline, now, future) == b"" and self.core.failure is not None and not future.done():
+                    raise self.core.failure  # nothing comes any more
         finally:
             self._waits += 1
-            if not self._reader:
-                self._pass_on()
+            if not self._reader and (self._waiters or self._napping):
+                try:
+                    self._pass_on()
+                except BaseException:
+                    self._pass_on()
+                    raise
         return future.result()
 
     def _pass_on(self) -> None:
@@ -168,50 +178,57 @@ class ThreadedDriver:
         finally:
             self._waiters.pop(signal, None)
 
-    def _read(self, deadline: float | None, now: float, future: Future[Any] | None = None) -> None:
-        """Read once, for whoever waits for `future`, and feed the core; nothing if somebody else reads by now."""
+    def _read(self, deadline: float | None, now: float, future: Future[Any] | None = None) -> bytes | None:
+        """Read once, for whoever waits for `future`, and feed the core; nothing if somebody else reads by now.
+
+        What ends a read is spelled out here, because an interrupt may come at the entry of every function.
+        """
         me = get_ident()
         data: bytes | None = None
         try:
             with self.lock:
                 if self._reader or (future is not None and future.done()):
-                    return
+                    return None
                 self._reader = me
                 self._read_for = future
-                if now >= self._tick_at:
-                    due = self.core.tick(now)
-                    self._tick_at = now + TICK if due is None else min(due, now + TICK)
-                until = self._tick_at if deadline is None else min(self._tick_at, deadline)
-            self.flush()
-            data = self._recv(max(until - now, 0))
+                left = self._time_left(deadline, now)
+            if left > 0:
+                self.flush()
+            data = self._recv(left)
         finally:
-            self._end_read(me, data)
+            try:
+                with self.lock:
+                    if self._reader == me:
+                        self._read_for = None
+                        self._feed(data)
+                        self._reader = 0
+            except BaseException as raised:
+                with self.lock:
+                    if self._reader == me:
+                        self._reader = 0
+                        if data is not None or self.transport.taken:
+                            self._spoiled(raised)
+                raise
+        return data
 
-    def _end_read(self, me: int, data: bytes | None) -> None:
-        """Feed what was read, and let others read.  An interrupt, or a fault of ours, must not leave them waiting."""
-        try:
-            with self.lock:
-                if self._reader == me:
-                    self._read_for = None
-                    self._last_read = monotonic()
-                    self._feed(data)
-                    self._reader = 0
-        except BaseException as raised:
-            with self.lock:
-                if self._reader == me:
-                    self._reader = 0
-                    self._read_for = None
-                    if self.core.failure is None and data is not None:
-                        text = f"what the broker said could not be taken in: {raised!r}"
-                        self.core.fail(ConnectionLostError(text, scope="connection"))
-                    self._wake()
-            raise
+    def _time_left(self, deadline: float | None, now: float) -> float:
+        """How long to read; lets the core look at the clock when it is time to.  Lock held."""
+        if now >= self._tick_at:
+            due = self.core.tick(now)
+            self._tick_at = now + TICK if due is None else min(due, now + TICK)
+        return max((self._tick_at if deadline is None else min(self._tick_at, deadline)) - now, 0)
 
-    def _recv(self, timeout: float | None) -> bytes | None:
+    def _spoiled(self, raised: BaseException) -> None:
+        """A fault of ours, or an interrupt, came while the core took in what was read: nothing can follow it."""
+        text = f"what the broker said could not be taken in: {raised!r}"
+        self.core.fail(ConnectionLostError(text, scope="connection"))
+        self._wake()
+
+    def _recv(self, timeout: float) -> bytes | None:
         """What was read; None when nothing came, empty at the end, which a failed write is too."""
         try:
             if self._broken is None:
-                return self.transport.recv(timeout) if timeout is None or timeout > 0 else self.transport.recv_nowait()
+                return self.transport.recv(timeout) if timeout > 0 else self.transport.recv_nowait()
         except TimeoutError:
             if self._broken is None:
                 return None
@@ -225,11 +242,14 @@ class ThreadedDriver:
     def _feed(self, data: bytes | None) -> None:
         """Give the core what was read (None: nothing came; empty: the end) and wake those it concerns.  Lock held."""
         core = self.core
-        core.now = monotonic()
+        core.now = self._last_read = monotonic()
         if data:
             core.receive(data)
-        elif data is not None:
-            if self._broken is not None and core.failure is None:
+        elif data is None:
+            if self.transport.taken:
+                self._interrupted()  # with octets in the hand, which are lost now
+        else:
+            if self._broken is not None:
                 core.fail(self._broken)
             core.receive_eof()
         self._wake()
@@ -316,16 +336,12 @@ class ThreadedDriver:
 
     def poll(self) -> None:
         """Take in what has arrived, without waiting."""
-        me = get_ident()
-        data: bytes | None = None
+        if self._reader:
+            return
+        now = monotonic()
         try:
-            with self.lock:
-                if self._reader:
-                    return
-                self._reader = me
-            data = self._recv(0)
+            data = self._read(now, now)
         finally:
-            self._end_read(me, data)
             if not self._reader and (self._waiters or self._napping):
                 self._pass_on()
         if data:

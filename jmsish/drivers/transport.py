@@ -40,6 +40,10 @@ class Transport(Protocol):
     def closed(self) -> bool:
         """Whether this end was closed here."""
 
+    @property
+    def taken(self) -> bool:
+        """Whether the last reading took octets off the wire: if it was interrupted then, they are lost."""
+
     def send(self, data: bytes) -> None:
         """Hand all of ``data`` over, in order; what the peer answers at once may be there when it returns."""
 
@@ -101,6 +105,7 @@ class PipeEnd:
         "delivered",
         "held",
         "peer",
+        "taken",
     )
 
     def __init__(self, peer: str, feed: Callable[[bytes | None], None] | None = None) -> None:
@@ -108,6 +113,7 @@ class PipeEnd:
         self.delivered = 0
         self.consumed = 0
         self.held = False
+        self.taken = False
         self._feed = feed  # b"" is the end, None says that there is room again
         self._chunks: deque[bytes] = deque()
         self._ended = False  # by the broker
@@ -140,7 +146,9 @@ class PipeEnd:
 
     def recv_nowait(self) -> bytes | None:
         chunks = self._chunks
+        self.taken = False
         if chunks and not self._closed:
+            self.taken = True
             data = chunks.popleft()
             if chunks:
                 data = self._all(data)

@@ -39,9 +39,7 @@ class MessageConsumer(ConsumerFace, Closing):
         with self._session._exclusive:
             driver = self._session._driver
             driver.refresh()
-            with driver.lock:
-                driver.core.now = monotonic()
-                delivery = self._core.receive_now()
+            delivery = driver.step(self._core.receive_now)
             if delivery is not None:
                 self._session._follow_up()
             else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jmsish._facade import CompletionListener, Duration, ProducerFace, forbid_in_completion
@@ -58,9 +57,7 @@ class MessageProducer(ProducerFace, Closing):
                 context = Completion(on_completion, message)
             elif mode is DeliveryMode.PERSISTENT and session._core.controller is None:
                 context = Future()
-            with driver.lock:
-                driver.core.now = monotonic()
-                posted = core.post(payload, context)
+            posted = driver.step(core.post, payload, context)
             if not posted:
                 driver.run(core.send(payload, context))
             if isinstance(context, Future):
