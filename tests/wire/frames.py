@@ -110,7 +110,7 @@ COMPOSITES: dict[str, tuple[int, list[tuple[str, Any]]]] = {
 }  # fmt: skip
 
 _NAMES: dict[Any, str] = {}
-for _name, (_code, _fields) in COMPOSITES.items():
+for _name, (_code, _) in COMPOSITES.items():
     _NAMES[_code] = _name
     _NAMES[f"amqp:{_name}:list"] = _name
 
