@@ -180,6 +180,8 @@ class Broker:
     def worked(self, transaction: Transaction) -> None:
         """Something was done in a transaction: its time runs from the first (D15), its idleness from the last."""
         config = self.config
+        if config.max_transaction_size and transaction.size > config.max_transaction_size:
+            transaction.outgrow(config.max_transaction_size)
         if config.transaction_idle_timeout:
             transaction.last = self.now()
         if not transaction.began:

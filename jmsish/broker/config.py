@@ -14,7 +14,7 @@ SECTIONS = ("policy", "users", "queues", "listeners")
 NOT_YET = ("vhosts", "exchanges", "bindings", "connectors", "link_routes", "addresses", "router")
 """Sections that the reference knows and this version does not serve: refused by name, never silently ignored."""
 
-POLICY_KEYS = ("transaction_timeout", "transaction_idle_timeout", "auto_create")
+POLICY_KEYS = ("transaction_timeout", "transaction_idle_timeout", "max_transaction_size", "auto_create")
 POLICY_NOT_YET = ("max_message_size", "on_oversize", "max_connections", "default_vhost")
 SCRAM_KEYS = {"scram_sha_256": "SCRAM-SHA-256", "scram_sha_512": "SCRAM-SHA-512"}
 USER_KEYS = ("password", *SCRAM_KEYS)
@@ -29,6 +29,11 @@ class ListenerConfig:
     port: int = 5672
 
 
+MAX_TRANSACTION_SIZE = 100_000
+"""A discharge is one step, and this many posts or retirements take about 50 ms: the longest that others wait for it.
+What a transaction holds is in memory, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
     """Everything a broker is told before it starts."""
@@ -37,6 +42,8 @@ class BrokerConfig:
     """Seconds from the first work of a transaction until it is rolled back; 0 for none."""
     transaction_idle_timeout: float = 0.0
     """Seconds without further work until it is rolled back; 0 for none."""
+    max_transaction_size: int = MAX_TRANSACTION_SIZE
+    """Posts and retirements that one transaction may hold; 0 for no limit."""
     auto_create: bool = True
     users: Mapping[str, User] = field(default_factory=dict)
     queues: Mapping[str, QueueSettings] = field(default_factory=dict)
@@ -56,6 +63,9 @@ class BrokerConfig:
             transaction_timeout=_seconds(policy.get("transaction_timeout", 0.0), "[policy] transaction_timeout"),
             transaction_idle_timeout=_seconds(
                 policy.get("transaction_idle_timeout", 0.0), "[policy] transaction_idle_timeout"
+            ),
+            max_transaction_size=_count(
+                policy.get("max_transaction_size", MAX_TRANSACTION_SIZE), "[policy] max_transaction_size"
             ),
             auto_create=_flag(policy.get("auto_create", True), "[policy] auto_create"),
             users=_each(_section(config, "users"), "users", _user),
@@ -112,6 +122,12 @@ def _seconds(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
         raise ValueError(f"{where} must be seconds, 0 or more, not {value!r}")
     return float(value)
+
+
+def _count(value: object, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{where} must be a whole number, 0 or more, not {value!r}")
+    return value
 
 
 def _flag(value: object, where: str) -> bool:

@@ -74,6 +74,16 @@ class Transaction:
         if self.failure is None:
             self.failure = AmqpError(condition, description)
 
+    @property
+    def size(self) -> int:
+        """How many posts and retirements it holds."""
+        return len(self.posts) + len(self.work)
+
+    def outgrow(self, limit: int) -> None:
+        """It has become too large: it can only be rolled back, and what it posted is dropped already."""
+        self.fail(ROLLBACK, f"it has more than {limit:,} posts and retirements (policy.max_transaction_size)")
+        self.posts.clear()
+
     def retire(
         self, consumer: OutgoingLink, delivery: Delivery, entry: Entry, outcome: DeliveryState | None, settled: bool
     ) -> None:

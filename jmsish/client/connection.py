@@ -21,7 +21,14 @@ from jmsish.engine.codec import split_header
 from jmsish.engine.conditions import EngineStateError
 from jmsish.engine.engine import Engine
 from jmsish.engine.outcomes import AmqpError, TransactionalState
-from jmsish.errors import ConnectionLostError, IllegalStateError, InvalidClientIDError, JMSError, error_for
+from jmsish.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    InvalidClientIDError,
+    JMSError,
+    JMSSecurityError,
+    error_for,
+)
 from jmsish.modes import AcknowledgeMode
 
 if TYPE_CHECKING:
@@ -178,7 +185,11 @@ class ClientConnection:
         if self.closed and self.shut.done():
             return
         text = f"connection to {self.peer} failed: {error.description or error.condition}"
-        self.fail(error_for(error.condition, text, scope="connection", default=ConnectionLostError))
+        failure = error_for(error.condition, text, scope="connection", default=ConnectionLostError)
+        if not isinstance(failure, JMSSecurityError):
+            # However it is told (silence is amqp:resource-limit-exceeded): nobody closed it, it is lost.
+            failure = ConnectionLostError(text, scope="connection", condition=error.condition)
+        self.fail(failure)
 
     def _on_begun(self, session: EngineSession) -> None:
         if session.context is None:

@@ -145,7 +145,7 @@ class RawPeer:
     def expect(self, *names: str, but: tuple[str, ...] = (), **pattern: Any) -> Frame:
         """The next frame, of one of these names and of the pattern; heartbeats, and those in `but`, are passed over."""
         frame = self.hear()
-        while frame is not None and frame.name in ("empty", *but) and frame.name not in names:
+        while frame is not None and self.passes_over(frame, names, but, pattern):
             frame = self.hear()
         if frame is None:
             self.fail(f"{' or '.join(names)} was expected, and {'the line ended' if self.over else 'nothing came'}")
@@ -156,6 +156,9 @@ class RawPeer:
             if not matches(actual, wanted):
                 self.fail(f"{field} of {frame} should be {wanted}")
         return frame
+
+    def passes_over(self, frame: Frame, names: tuple[str, ...], but: tuple[str, ...], pattern: dict[str, Any]) -> bool:
+        return frame.name in ("empty", *but) and frame.name not in names
 
     def expect_end(self) -> None:
         """The line ends, and nothing is said before."""

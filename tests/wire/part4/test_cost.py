@@ -1,27 +1,27 @@
-"""What large and many transactions may cost (issue 4, speed). The figures themselves are the bench's affair."""
+"""What large and many transactions may cost; times are the bench's affair."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.bench.transactions import measure, weigh
+from tests.bench.transactions import weigh
+from tests.broker.world import World, in_transaction
 
-SLACK = 10
-"""The bench finds a tenth of the bound; a busy machine is given the rest."""
-
+ROLLBACK = "amqp:transaction:rollback"
 
 def test_an_open_transaction_without_work_is_under_two_kilobytes() -> None:
     assert weigh(2_000) < 2_000
 
 
-@pytest.mark.parametrize("kind", ["posts", "retirements"])
-@pytest.mark.parametrize("fail", [False, True], ids=["commit", "rollback"])
-def test_a_discharge_of_ten_thousand_holds_the_broker_for_a_bounded_time(kind: str, fail: bool) -> None:
-    """50 ms is the bound below which a discharge may stay one step; it takes about 5."""
-    assert measure(kind, 10_000, fail, 1) < 0.050 * SLACK
-
-
-@pytest.mark.parametrize("kind", ["posts", "retirements"])
-def test_it_grows_with_the_size_and_no_faster(kind: str) -> None:
-    small, large = (min(measure(kind, size, False, 1) for _ in range(3)) for size in (2_000, 16_000))
-    assert large < small * 8 * 4
+def test_a_transaction_that_grows_too_large_can_only_be_rolled_back() -> None:
+    """The one step of a discharge stays short for the others, and what is held stays bounded."""
+    world = World({"policy": {"max_transaction_size": 10}})
+    peer = world.connect()
+    controller, sender = peer.controller(), peer.sender()
+    for size, answer in ((10, None), (11, ROLLBACK)):
+        txn = controller.declare()
+        sender.send(*["m"] * size, state=in_transaction(txn), settled=True)
+        assert controller.commit(txn) == answer
+    assert world.queue().depth == 10
+    with pytest.raises(ValueError, match="max_transaction_size"):
+        World({"policy": {"max_transaction_size": -1}})

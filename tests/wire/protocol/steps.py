@@ -61,6 +61,13 @@ class Client(RawPeer):
         """The id of the next transfer frame that comes."""
         self._controls = count()
 
+    def passes_over(self, frame: Frame, names: tuple[str, ...], but: tuple[str, ...], pattern: dict[str, Any]) -> bool:
+        if super().passes_over(frame, names, but, pattern):
+            return True
+        # A flow may come at any time (2.7.4): others grant the coordinator new credit after each command, for one.
+        wanted = "flow" in names and pattern.get("handle", frame.fields.get("handle")) == frame.fields.get("handle")
+        return self.foreign and frame.name == "flow" and not wanted
+
     # -- the opening ---------------------------------------------------------------------------------------------------
 
     def open(self, **fields: Any) -> Frame:
