@@ -7,7 +7,6 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
-from time import monotonic
 
 import pytest
 
@@ -34,13 +33,11 @@ def pair(silent: socket.socket) -> tuple[SocketTransport, socket.socket]:
 # Connecting.
 
 
-def test_refused_is_quick_and_names_host_and_port() -> None:
+def test_refused_names_host_and_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
-    start = monotonic()
     with pytest.raises(ConnectionLostError, match=rf"^cannot connect to 127\.0\.0\.1:{port}: Connection refused$"):
         connect_tcp("127.0.0.1", port, timeout=PATIENCE)
-    assert monotonic() - start < 5
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "a" * 70 + ".invalid"])
