@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from os import getpid
 from threading import get_ident
 from typing import Any
 
@@ -12,12 +13,13 @@ from jmsish.errors import ConcurrencyError
 class Exclusive:
     """Held by the thread that uses a session, for as long as its call lasts; the same thread may enter again."""
 
-    __slots__ = ("_lock", "_owner", "_depth")
+    __slots__ = ("_depth", "_lock", "_owner", "_process")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owner = 0
         self._depth = 0
+        self._process = getpid()
 
     def __enter__(self) -> None:
         me = get_ident()
@@ -42,6 +44,8 @@ class Exclusive:
     def wait(self, timeout: float | None = None) -> bool:
         """Enter, waiting for whoever uses the session (for listeners and closes); whether that came in time."""
         me = get_ident()
+        if self._process != getpid():  # in a child made by fork: whoever used it is not here
+            self.__init__()  # type: ignore[misc]
         if self._owner != me:
             if not self._lock.acquire(timeout=-1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)):
                 return False
