@@ -1,0 +1,377 @@
+"""The asyncio driver under the real client and broker: cancellation at every await, timeouts, loops that end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import threading
+import warnings
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jmsish
+from jmsish import aio
+
+from .mute import MutableProxy
+
+PATIENCE = 10.0
+FAST = 0.2
+TURNS = range(31)
+"""After how many turns of the loop a task is cancelled."""
+
+
+@pytest.fixture
+def broker() -> Iterator[jmsish.EmbeddedBroker]:
+    with jmsish.EmbeddedBroker() as broker:
+        yield broker
+
+
+@pytest.fixture(params=["vm", "tcp"])
+def url(request: pytest.FixtureRequest, broker: jmsish.EmbeddedBroker) -> str:
+    return broker.url if request.param == "vm" else f"amqp://127.0.0.1:{broker.listen().port}"
+
+
+@pytest.fixture
+def proxy(broker: jmsish.EmbeddedBroker) -> Iterator[MutableProxy]:
+    proxy = MutableProxy(broker.listen().port)
+    yield proxy
+    proxy.close()
+
+
+def play(scene: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(scene, PATIENCE))
+
+
+async def cancelled_after(turns: int, call: Awaitable[Any]) -> Any:
+    """What a call returned, or None where it was cancelled before."""
+    task = asyncio.ensure_future(call)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        return await task
+    return None
+
+
+async def drain(session: aio.Session, name: str = "q") -> list[str]:
+    consumer = await session.create_consumer(session.create_queue(name))
+    found = []
+    while (message := await consumer.receive_no_wait()) is not None:
+        found.append(message.get_body(str))
+    await consumer.close()
+    return found
+
+
+@pytest.mark.parametrize("timeout", [None, 0, 0.001])
+def test_a_receive_cancelled_at_any_turn_loses_and_doubles_nothing(url: str, timeout: float | None) -> None:
+    async def scene() -> None:
+        async with aio.connect(url) as connection:
+            sender = await connection.create_session()
+            producer = await sender.create_producer(sender.create_queue("q"))
+            session = await connection.create_session()
+            consumer = await session.create_consumer(session.create_queue("q"))
+            got = []
+            for turns in TURNS:
+                sending = asyncio.ensure_future(producer.send(f"m{turns}"))
+                message = await cancelled_after(turns, consumer.receive(timeout=timeout))
+                await sending
+                if message is not None:
+                    got.append(message.get_body(str))
+            await consumer.close()
+            assert got + await drain(session) == [f"m{turns}" for turns in TURNS]
+
+    play(scene())
+
+
+def test_a_receive_after_a_cancelled_one_gets_what_comes(proxy: MutableProxy) -> None:
+    """The cancelled one had asked for its credit back: the answer comes late, and the next one waits for a message."""
+
+    async def scene() -> None:
+        async with aio.connect(proxy.url) as connection:
+            session = await connection.create_session()
+            consumer = await session.create_consumer(session.create_queue("q"))
+            for turns in range(6):
+                assert await cancelled_after(turns, consumer.receive_no_wait()) is None
+                waiting = asyncio.ensure_future(consumer.receive())
+                sender = await connection.create_session()
+                await (await sender.create_producer(sender.create_queue("q"))).send("m")
+                assert (await waiting).get_body(str) == "m"
+
+    play(scene())
+
+
+@pytest.mark.parametrize("call", ["commit", "rollback"])
+def test_a_discharge_cancelled_at_any_turn_is_done_or_not_begun(url: str, call: str) -> None:
+    async def scene() -> None:
+        async with aio.connect(url) as connection:
+            for turns in TURNS:
+                session = await connection.create_session(transacted=True)
+                producer = await session.create_producer(session.create_queue("q"))
+                await producer.send("a")
+                await producer.send("b")
+                await cancelled_after(turns, getattr(session, call)())
+                await producer.send("c")
+                await session.commit()
+                await session.close()
+                found = await drain(await connection.create_session())
+                begun = turns > 0
+                assert found == ((["a", "b"] if call == "commit" or not begun else []) + ["c"])
+
+    play(scene())
+
+
+def test_a_send_cancelled_at_any_turn_leaves_the_session_usable(url: str) -> None:
+    async def scene() -> None:
+        async with aio.connect(url) as connection:
+            session = await connection.create_session()
+            producer = await session.create_producer(session.create_queue("q"))
+            for turns in TURNS:
+                await cancelled_after(turns, producer.send(f"m{turns}"))
+            await producer.send("last")
+            found = await drain(session)
+            assert found[-1] == "last" and len(found) == len(set(found)) >= len(TURNS)
+
+    play(scene())
+
+
+@pytest.mark.parametrize("what", ["consumer", "producer", "session", "connection"])
+def test_a_close_cancelled_at_any_turn_can_be_repeated(url: str, broker: jmsish.EmbeddedBroker, what: str) -> None:
+    async def scene() -> None:
+        for turns in TURNS:
+            connection = await aio.connect(url)
+            session = await connection.create_session()
+            producer = await session.create_producer(session.create_queue("q"))
+            consumer = await session.create_consumer(session.create_queue("q"))
+            parts: dict[str, Any] = {
+                "consumer": consumer, "producer": producer, "session": session, "connection": connection
+            }  # fmt: skip
+            await producer.send(f"m{turns}")
+            await cancelled_after(turns, parts[what].close())
+            await parts[what].close()
+            await connection.close()
+        async with aio.connect(url) as connection:
+            assert await drain(await connection.create_session()) == [f"m{turns}" for turns in TURNS]
+
+    play(scene())
+
+
+def test_a_connect_cancelled_at_any_turn_leaves_no_connection(url: str, broker: jmsish.EmbeddedBroker) -> None:
+    async def scene() -> None:
+        for turns in TURNS:
+            connection = await cancelled_after(turns, aio.connect(url))
+            if connection is not None:
+                await connection.close()
+        while broker.connections():
+            await asyncio.sleep(0)
+
+    play(scene())
+
+
+def test_a_send_that_waits_for_credit_is_cancelled_at_once(url: str) -> None:
+    async def scene() -> None:
+        async with aio.connect(url) as connection:
+            session = await connection.create_session()
+            producer = await session.create_producer(session.create_queue("q"))
+            link = producer._core.link
+            assert link is not None
+            credit, link.credit = link.credit, 0
+            await cancelled_after(3, producer.send("never"))
+            link.credit = credit
+            await producer.send("m1")
+            assert await drain(session) == ["m1"]
+
+    play(scene())
+
+
+def test_an_operation_cancelled_twice_still_has_the_session_to_itself(
+    broker: jmsish.EmbeddedBroker, proxy: MutableProxy
+) -> None:
+    async def scene() -> None:
+        async with aio.connect(proxy.url) as connection:
+            session = await connection.create_session(transacted=True)
+            producer = await session.create_producer(session.create_queue("q"))
+            await producer.send("m1")
+            with busy(broker):
+                task = asyncio.ensure_future(session.commit())
+                for _ in range(3):
+                    await asyncio.sleep(0)
+                    task.cancel()
+                with pytest.raises(jmsish.ConcurrencyError):
+                    await session.commit()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            await producer.send("m2")
+            await session.commit()
+            assert await drain(await connection.create_session()) == ["m1", "m2"]
+
+    play(scene())
+
+
+@contextlib.contextmanager
+def busy(broker: jmsish.EmbeddedBroker) -> Iterator[None]:
+    """The broker is busy with something else meanwhile."""
+    entered, left = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: broker._call(lambda: (entered.set(), left.wait())), daemon=True)
+    thread.start()
+    entered.wait()
+    try:
+        yield
+    finally:
+        left.set()
+        thread.join(PATIENCE)
+
+
+Step = tuple[str, int]
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["send", "receive", "timeout", "no wait", "commit", "rollback"]), st.integers(0, 12)),
+    max_size=25,
+)
+
+
+@settings(max_examples=40)
+@given(steps=STEPS, prefetch=st.sampled_from([0, 1, 3, 100]), consumers=st.integers(1, 2))
+def test_no_schedule_of_arrivals_timeouts_and_cancellations_loses_a_message(
+    steps: list[Step], prefetch: int, consumers: int
+) -> None:
+    """A transacted session; what it took and committed, and what is left, is what was sent, each once."""
+    with jmsish.EmbeddedBroker(config={"queues": {"q": {"max_delivery_attempts": 0}}}) as broker:
+        play(_schedule(broker.url, steps, prefetch, consumers))
+
+
+async def _schedule(url: str, steps: list[Step], prefetch: int, consumers: int) -> None:
+    async with aio.connect(url) as connection:
+        sender = await connection.create_session()
+        producer = await sender.create_producer(sender.create_queue("q"))
+        session = await connection.create_session(transacted=True)
+        queue = session.create_queue("q")
+        readers = [await session.create_consumer(queue, prefetch=prefetch) for _ in range(consumers)]
+        sent: list[str] = []
+        taken: list[str] = []
+        kept: list[str] = []
+        for number, (what, turns) in enumerate(steps):
+            reader = readers[number % consumers]
+            call: Callable[[], Awaitable[Any]] | None = None
+            if what == "send":
+                sent.append(f"m{number}")
+                await producer.send(sent[-1])
+            elif what == "commit":
+                await session.commit()
+                kept, taken = kept + taken, []
+            elif what == "rollback":
+                await session.rollback()
+                taken = []
+            elif what == "no wait":
+                call = reader.receive_no_wait
+            else:
+                call = (lambda r=reader: r.receive(timeout=0.001)) if what == "timeout" else reader.receive
+            if call is not None:
+                message = await cancelled_after(turns, call())
+                if message is not None:
+                    taken.append(message.get_body(str))
+        await session.rollback()
+        await session.close()
+        assert sorted(kept + await drain(sender)) == sorted(sent)
+
+
+# -- listeners --------------------------------------------------------------------------------------------------------
+
+
+def test_a_listener_that_awaits_something_cancelled_goes_on(url: str) -> None:
+    async def scene() -> None:
+        async with aio.connect(url) as connection:
+            session = await connection.create_session()
+            seen: list[tuple[str, int]] = []
+            done = asyncio.Event()
+
+            async def listen(message: Any) -> None:
+                seen.append((message.get_body(str), message.delivery_count))
+                if message.delivery_count == 1:
+                    inner = asyncio.get_running_loop().create_future()
+                    inner.cancel()
+                    await inner
+                done.set()
+
+            consumer = await session.create_consumer(session.create_queue("q"))
+            consumer.listener = listen
+            sender = await connection.create_session()
+            await (await sender.create_producer(sender.create_queue("q"))).send("m1")
+            await done.wait()
+            assert seen == [("m1", 1), ("m1", 2)]
+
+    play(scene())
+
+
+# -- silence and ends -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("closing", ["consumer", "producer", "session", "connection"])
+def test_a_close_that_is_never_answered_ends_by_close_timeout(proxy: MutableProxy, closing: str) -> None:
+    async def scene() -> None:
+        connection = await aio.connect(proxy.url, close_timeout=FAST)
+        session = await connection.create_session()
+        parts: dict[str, Any] = {
+            "consumer": await session.create_consumer(session.create_queue("q")),
+            "producer": await session.create_producer(session.create_queue("q")),
+            "session": session,
+            "connection": connection,
+        }
+        proxy.mute()
+        with pytest.raises(jmsish.OperationTimeoutError):
+            await parts[closing].close()
+        with contextlib.suppress(jmsish.JMSError):
+            await connection.close()
+
+    play(scene())
+
+
+def test_silence_of_the_broker_fails_the_waiting_call(proxy: MutableProxy) -> None:
+    async def scene() -> None:
+        connection = await aio.connect(proxy.url, idle_timeout=1)
+        session = await connection.create_session()
+        consumer = await session.create_consumer(session.create_queue("q"))
+        proxy.mute()
+        with pytest.raises(jmsish.ConnectionLostError):
+            await consumer.receive()
+        await connection.close()
+
+    play(scene())
+
+
+def test_a_fault_inside_the_client_is_heard_by_all_who_wait(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+        connection = await aio.connect(url)
+        session = await connection.create_session()
+        consumer = await session.create_consumer(session.create_queue("other"))
+        waiting = asyncio.ensure_future(consumer.receive())
+        second = await connection.create_session()
+        producer = await second.create_producer(second.create_queue("q"))
+
+        def fault(*args: Any) -> None:
+            raise RuntimeError("a fault inside the client")
+
+        monkeypatch.setattr(connection._core, "_on_disposed", fault)
+        for call in (producer.send("m1"), waiting):
+            with pytest.raises((jmsish.ConnectionLostError, RuntimeError)):
+                await call
+        await connection.close()
+
+    play(scene())
+
+
+def test_a_connection_dropped_with_its_loop_ends_and_warns(broker: jmsish.EmbeddedBroker) -> None:
+    async def scene() -> None:
+        connection = await aio.connect(broker.url)
+        await connection.create_session()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        play(scene())
+        gc.collect()
+    assert any(w.category is ResourceWarning and "without close" in str(w.message) for w in caught)
+    assert not broker.connections()
