@@ -7,12 +7,14 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import tarfile
 import zipfile
 from pathlib import Path
 
 RHEA = "rhea@3.0.5"
 QPID_JMS = "2.10.0"
 ARTEMIS = "2.40.0"
+BROKER_J = "9.2.1"
 GO_AMQP = "github.com/Azure/go-amqp"
 GO_AMQP_VERSION = "v1.7.0"
 
@@ -93,6 +95,27 @@ def artemis() -> Path:
             packed.extractall(folder / "partial")
         (folder / "partial" / home.name / "bin/artemis").chmod(0o755)
         (folder / "partial" / home.name).rename(home)
+        archive.unlink()
+    return home
+
+
+def broker_j() -> Path:
+    """The home of an unpacked Qpid Broker-J."""
+    program("java", "Qpid Broker-J")
+    folder = cache(f"broker-j-{BROKER_J}")
+    home = folder / "qpid-broker" / BROKER_J
+    if not home.exists():
+        artifact = f"org.apache.qpid:apache-qpid-broker-j:{BROKER_J}:tar.gz:bin"
+        _maven(folder, "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}")
+        archive = folder / f"apache-qpid-broker-j-{BROKER_J}-bin.tar.gz"
+        partial = folder / "partial"
+        with tarfile.open(archive) as packed:
+            # Early 3.10 and 3.11 have no filters yet; the archive is Maven Central's, by its checksum.
+            packed.extraction_filter = getattr(tarfile, "data_filter", lambda member, path: member)
+            packed.extractall(partial)
+        home.parent.mkdir(exist_ok=True)
+        (partial / "qpid-broker" / BROKER_J).rename(home)
+        shutil.rmtree(partial)
         archive.unlink()
     return home
 
