@@ -21,6 +21,7 @@ import pytest
 
 import jmsish
 from jmsish.testing import cut
+from tests.stress import threads as stress
 
 from .mute import MutableProxy
 
@@ -469,3 +470,76 @@ def test_a_receive_that_waits_does_not_slow_the_sends_of_another_session(url: st
     connection.close()
     assert waiting.result(PATIENCE) is None
     assert sorted(trips)[150] < 0.005
+
+
+# -- everything at once -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lossy", [False, True])
+@pytest.mark.parametrize("at", ["vm", "tcp"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_threads_that_share_a_connection_lose_and_double_nothing(at: str, seed: int, lossy: bool) -> None:
+    """A short run of `tests/stress/threads.py`."""
+    assert begin(lambda: stress.play(at, seed, 6, 80, lossy)).result(3 * PATIENCE) == []
+
+
+def test_a_peer_that_stops_reading_fails_the_send_in_time() -> None:
+    with jmsish.EmbeddedBroker() as broker, socket.create_server(("127.0.0.1", 0)) as gate:
+        listener = broker.listen()
+        begin(lambda: half_relay(gate, listener.port), "half relay")
+        connection = jmsish.connect(f"amqp://127.0.0.1:{gate.getsockname()[1]}", close_timeout=FAST)
+        connection._driver.transport.stall_timeout = FAST  # type: ignore[attr-defined]
+        session = connection.create_session()
+        producer = session.create_producer(queue_of(session))
+        waiting = begin(connection.create_session().create_consumer(jmsish.Queue("other")).receive)
+        error = prompt(lambda: producer.send(b"x" * 50_000_000))
+        assert isinstance(error, jmsish.ConnectionLostError) and "taken nothing" in str(error)
+        assert isinstance(waiting.exception(PATIENCE), jmsish.ConnectionLostError)
+        assert prompt(connection.close) is None
+
+
+def half_relay(gate: socket.socket, port: int) -> None:
+    """Relays until a large message begins, and then stands still."""
+    near, _ = gate.accept()
+    far = socket.create_connection(("127.0.0.1", port))
+
+    def back() -> None:
+        with contextlib.suppress(OSError):
+            while octets := far.recv(65536):
+                near.sendall(octets)
+
+    begin(back, "half relay back")
+    with contextlib.suppress(OSError):
+        while len(octets := near.recv(65536)) < 30_000:
+            if not octets:
+                break
+            far.sendall(octets)
+        else:
+            threading.Event().wait(PATIENCE)
+    near.close()
+    far.close()
+
+
+def test_many_sessions_with_listeners_and_closes_from_other_threads(url: str) -> None:
+    connection = jmsish.connect(url)
+    seen: list[str] = []
+    sessions = []
+    enough = threading.Semaphore(0)
+    for number in range(12):
+        session = connection.create_session()
+        consumer = session.create_consumer(session.create_queue(f"q{number % 4}"))
+        consumer.listener = lambda message: (seen.append(message.text), enough.release())[0]
+        sessions.append((session, consumer))
+    sender = connection.create_session()
+    producer = sender.create_producer()
+    for number in range(200):
+        producer.send(f"m{number}", destination=sender.create_queue(f"q{number % 4}"))
+        if number % 20 == 10:
+            session, consumer = sessions.pop()
+            begin((consumer if number % 40 == 10 else session).close).result(PATIENCE)
+        if len(sessions) == 4:
+            break
+    for _ in range(number + 1):
+        assert enough.acquire(timeout=PATIENCE)
+    assert prompt(connection.close) is None
+    assert sorted(seen) == sorted(f"m{i}" for i in range(number + 1))
