@@ -11,7 +11,7 @@ list of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.attach import Terminal, answer
@@ -177,10 +177,10 @@ class ServerConnection:
             link.session.context.remove(terminal)
         terminal.detached(closed)
 
-    def _flowed(self, link: Link) -> None:
+    def _flowed(self, link: Link, properties: Mapping[Any, Any] | None) -> None:
         terminal = link.context
         if isinstance(terminal, OutgoingLink) and not terminal.gone:
-            terminal.flowed()
+            terminal.flowed(properties)
 
     def _delivered(self, link: Link, delivery: Delivery) -> None:
         terminal: IncomingLink | ControlLink | None = link.context

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from jmsish.broker.consumers import Consumer, ask, enter, leave
 from jmsish.broker.octets import for_delivery
@@ -15,6 +16,7 @@ from jmsish.engine.outcomes import (
     Accepted,
     AmqpError,
     DeliveryState,
+    Modified,
     Source,
     TransactionalState,
 )
@@ -119,11 +121,12 @@ class OutgoingLink(Consumer):
         if entry.state != ACQUIRED:
             return
         # What goes back would come again at once, and again while credit lasts. It is kept from this link until the
-        # receiver asks anew with a flow; others may have it.
+        # receiver asks anew with a flow, or for good if it said undeliverable-here (W3); others may have it.
         self._keep_from(entry)
-        if self._returned is None:
-            self._returned = []
-        self._returned.append(entry)
+        if not (isinstance(default, Modified) and default.undeliverable_here):
+            if self._returned is None:
+                self._returned = []
+            self._returned.append(entry)
         settlement = self.connection.broker.settlement
         settlement.apply_default(self, entry, default, seen=True)
 
@@ -146,10 +149,10 @@ class OutgoingLink(Consumer):
 
     # --- what the receiver says
 
-    def flowed(self) -> None:
+    def flowed(self, properties: Mapping[Any, Any] | None) -> None:
         """Credit, drain or the transaction to acquire under has changed."""
         link = self.link
-        if link.flow_properties is not None and not self._take_transaction():
+        if properties is not None and not self._take_transaction(properties):
             return
         if self._returned:
             returned, self._returned = self._returned, None
@@ -157,9 +160,8 @@ class OutgoingLink(Consumer):
         if link.credit > 0 or link.drain:
             ask(self, drain=link.drain)
 
-    def _take_transaction(self) -> bool:
+    def _take_transaction(self, properties: Mapping[Any, Any]) -> bool:
         """A flow with properties names the transaction of what is acquired from now on, or none (4.4.3, T80, T91)."""
-        properties = self.link.flow_properties or {}
         txn_id = properties.get("txn-id")
         transaction = self.connection.transactions.get(txn_id) if isinstance(txn_id, bytes) else None
         if txn_id is not None and transaction is None:

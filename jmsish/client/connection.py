@@ -213,7 +213,7 @@ class ClientConnection:
         if link.context is not None:
             link.context.on_detached(error)
 
-    def _on_flowed(self, link: Link) -> None:
+    def _on_flowed(self, link: Link, properties: object) -> None:
         if link.context is not None:
             link.context.on_credit()
 

@@ -7,7 +7,8 @@
 ``(ENDED, session, error)``      the peer's end, or the engine ended the session for what the peer did wrong
 ``(ATTACHED, link)``    the peer's attach, an answer or a new link (``link.attached`` is false: attach or refuse it)
 ``(DETACHED, link, closed, error)``  the peer's detach, or the engine detached the link (stolen, credit exceeded …)
-``(FLOWED, link)``      credit, drain, available or properties of the link changed
+``(FLOWED, link, properties)``  credit, drain or available of the link changed, as the link says; the properties are
+                        those of this very flow, which a later one may have followed already
 ``(DELIVERED, link, delivery)``  a whole incoming delivery
 ``(ABORTED, link, delivery)``    the sender gave up an incoming delivery
 ``(OVERSIZE, link, delivery)``   a delivery grew beyond the link's max-message-size; what still comes of it is dropped

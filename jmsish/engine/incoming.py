@@ -188,7 +188,7 @@ def take_flow(session: EngineSession, data: bytes, pos: int, end: int) -> None:
         else:
             link.available = available
             _progress(link, count)
-        session.engine.report((FLOWED, link))
+        session.engine.report((FLOWED, link, properties))
     if session.backlog:
         session.pump()
     if echo:

@@ -197,6 +197,15 @@ def test_presettled_release_does_not_spin(world: World) -> None:
     assert peer.receiver().drain() == ["m1", "m2", "m3"]
 
 
+def test_presettled_and_undeliverable_here_does_not_come_again(world: World) -> None:
+    """W3: the default outcome means what it says; a flow brings back only what was not refused for good."""
+    peer = world.connect()
+    peer.sender().send("m1")
+    receiver = peer.receiver(default_outcome=MODIFIED_FAILED_UNDELIVERABLE, snd_settle_mode=SETTLED)
+    assert [receiver.receive(1) for _ in range(3)] == [["m1"], [], []]
+    assert peer.receiver().drain() == ["m1+1"]
+
+
 def test_presettled_failures_end_in_the_dead_letters(world: World) -> None:
     world.broker.declare_queue("q", max_delivery_attempts=3)
     peer = world.connect()

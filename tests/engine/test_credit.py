@@ -85,7 +85,7 @@ def test_credit_granted_before_the_attach_is_answered() -> None:
     assert pair.sent(">", "flow")[0].delivery_count is None
     attached, flowed = expect(pair.server, events.ATTACHED, events.FLOWED)
     other = attached[1]
-    assert flowed == (events.FLOWED, other) and other.credit == 7
+    assert flowed == (events.FLOWED, other, None) and other.credit == 7
     other.attach()
     for _ in range(3):
         other.send(b"x")
