@@ -23,7 +23,7 @@ from jmsish.client.connection import ClientConnection
 from jmsish.destination import Destination
 from jmsish.drivers.loop import LoopDriver
 from jmsish.drivers.registry import connect_vm
-from jmsish.errors import ConnectionLostError, IllegalStateError, JMSError
+from jmsish.errors import ConnectionLostError, IllegalStateError, JMSError, OperationTimeoutError
 from jmsish.modes import AcknowledgeMode
 from jmsish.options import ConnectionTarget, parse_url
 
@@ -251,6 +251,10 @@ async def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_contex
             )
         connection._driver.flush()
         await connection._driver.wait(core.authenticated, deadline)
+    except OperationTimeoutError as error:
+        connection._driver.stop()
+        text = f"{core.peer} accepted the connection and did not answer within {place.options.connect_timeout:g} s"
+        raise ConnectionLostError(text, scope="connection") from error
     except BaseException:
         connection._driver.stop()
         raise

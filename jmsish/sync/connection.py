@@ -22,7 +22,7 @@ from jmsish.drivers.registry import connect_vm
 from jmsish.drivers.sockets import connect_tcp
 from jmsish.drivers.threaded import ThreadedDriver
 from jmsish.drivers.transport import Transport
-from jmsish.errors import ConnectionLostError, IllegalStateError, JMSError
+from jmsish.errors import ConnectionLostError, IllegalStateError, JMSError, OperationTimeoutError
 from jmsish.modes import AcknowledgeMode
 from jmsish.options import ConnectionTarget, parse_url
 from jmsish.sync.closing import Closing
@@ -230,6 +230,10 @@ def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl
     connection = Connection(core, transport)
     try:
         connection._driver.wait(core.authenticated, deadline)
+    except OperationTimeoutError as error:
+        connection._driver.stop()
+        text = f"{core.peer} accepted the connection and did not answer within {place.options.connect_timeout:g} s"
+        raise ConnectionLostError(text, scope="connection") from error
     except BaseException:
         connection._driver.stop()
         raise

@@ -92,8 +92,14 @@ def test_a_peer_that_accepts_and_never_answers_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"amqp://127.0.0.1:{silent.getsockname()[1]}"
         error = prompt(lambda: jmsish.connect(url, connect_timeout=FAST))
-    assert isinstance(error, jmsish.JMSError)
+    assert isinstance(error, jmsish.ConnectionLostError) and "did not answer within 0.2 s" in str(error)
     await_end(threads_of_ours())
+
+
+def test_a_silent_peer_is_followed_by_the_next(broker: jmsish.EmbeddedBroker) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"failover:(amqp://127.0.0.1:{silent.getsockname()[1]},amqp://127.0.0.1:{broker.listen().port})"
+        jmsish.connect(url, connect_timeout=FAST).close()
 
 
 @pytest.mark.parametrize("closing", ["consumer", "producer", "session", "connection"])
