@@ -15,6 +15,9 @@
 `jmsish.aio` has the same names for asyncio.
 """
 
+from importlib import import_module
+from typing import Any
+
 from jmsish._facade import ConnectionMetaData
 from jmsish._version import VERSION as __version__
 from jmsish.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -59,3 +62,12 @@ __all__ = [
     "connect",
     *_errors,
 ]
+
+_ON_REQUEST = ("aio", "testing")
+"""Rooms that not everybody needs, and that would make the import slower: loaded when somebody names them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_REQUEST:
+        return import_module(f"jmsish.{name}")
+    raise AttributeError(f"module 'jmsish' has no attribute {name!r}")

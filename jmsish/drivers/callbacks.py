@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -60,46 +57,6 @@ class CallbackThread:
             try:
                 self._calling(*args)
             except BaseException:  # a SystemExit too: it would end the callbacks of the whole connection
-                log.exception("a callback of the application failed: %r", self._calling)
-            finally:
-                self._calling = None
-
-
-class CallbackTask:
-    """The same for asyncio: a task that lives while there is something to call, coroutine functions included."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._calls: deque[Call] = deque()
-        self._task: asyncio.Task[None] | None = None
-        self._calling: Callable[..., Any] | None = None
-
-    @property
-    def calling(self) -> Callable[..., Any] | None:
-        """What the caller of this property runs in, if it runs in one of the calls."""
-        return self._calling if self._task is not None and asyncio.current_task() is self._task else None
-
-    def take(self, calls: list[Call]) -> None:
-        """Take over what is to be called."""
-        self._calls.extend(calls)
-        calls.clear()
-        if self._task is None or self._task.done():
-            self._task = self._loop.create_task(self._run(), name="jmsish callbacks")
-
-    async def finish(self) -> None:
-        """Wait until all that was taken so far has returned; in one of the calls itself, do not wait."""
-        task = self._task
-        if task is not None and not task.done() and asyncio.current_task() is not task:
-            await asyncio.wait([task])
-
-    async def _run(self) -> None:
-        while self._calls:
-            self._calling, args = self._calls.popleft()
-            try:
-                result = self._calling(*args)
-                if inspect.isawaitable(result):
-                    await result
-            except Exception:
                 log.exception("a callback of the application failed: %r", self._calling)
             finally:
                 self._calling = None

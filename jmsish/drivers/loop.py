@@ -17,7 +17,7 @@ from ssl import SSLContext, SSLError
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
-from jmsish.drivers.callbacks import CallbackTask
+from jmsish.drivers.callback_task import CallbackTask
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
 from jmsish.drivers.tls import sentence
 from jmsish.drivers.transport import PipeEnd
