@@ -15,6 +15,8 @@
 `jmsish.aio` has the same names for asyncio.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
 from typing import Any
 
