@@ -34,16 +34,28 @@ def disposed(
     settled: bool,
 ) -> None:
     """Apply a receiver's disposition to these outgoing deliveries, unsettled until now."""
+    if type(state) is Accepted and settled:
+        _accept(connection, deliveries, state)
+        return
+    deliveries = [delivery for delivery in deliveries if not _is_over(delivery)]
+    if not deliveries:
+        return
     if isinstance(state, TransactionalState):
         transaction = connection.transactions.get(state.txn_id)
         if transaction is None:
             _refuse_unknown(connection, deliveries, settled)
         else:
             _retire(connection, transaction, deliveries, state.outcome, settled)
-    elif type(state) is Accepted and settled:
-        _accept(connection, deliveries, state)
     else:
         _apply(connection, session, deliveries, state, settled)
+
+
+def _is_over(delivery: Delivery) -> bool:
+    """Decided or given up here already, perhaps by what was read together with the disposition: it has come too late."""
+    entry = delivery.context
+    if not isinstance(entry, Entry):
+        return delivery.settled
+    return entry.state != ACQUIRED or (isinstance(entry.work, Work) and entry.work.delivery is None)
 
 
 def _accept(connection: ServerConnection, deliveries: list[Delivery], state: DeliveryState) -> None:
@@ -53,6 +65,8 @@ def _accept(connection: ServerConnection, deliveries: list[Delivery], state: Del
         if entry is None:
             continue
         if entry.work is not None:
+            if _is_over(delivery):
+                continue
             _part_from_transaction(entry)
         delivery.link.context.queue.archive(entry)
 

@@ -29,6 +29,8 @@ BARRED: Final = 2
 ACQUIRED: Final = 1
 RETURNED: Final = 2
 ARCHIVED: Final = 3
+DYING: Final = 4
+"""Rejected, or out of attempts: counted as acquired until it is buried, but nobody's any more."""
 
 Place = tuple[int, int, int]
 """(minus priority, number of the block, index in it): compares in the order of delivery."""

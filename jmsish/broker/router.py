@@ -8,7 +8,7 @@ from typing import Any
 
 from jmsish.broker.config import BrokerConfig
 from jmsish.broker.octets import annotated, for_another_life
-from jmsish.broker.order import Entry, History
+from jmsish.broker.order import ACQUIRED, Entry, History
 from jmsish.broker.policy import DEFAULT_SETTINGS, QueueSettings
 from jmsish.broker.queues import Arrival, Queue, QueueHome
 from jmsish.engine.outcomes import AmqpError
@@ -93,6 +93,7 @@ class Router:
 
     def bury(self, queue: Queue, entry: Entry, reason: str, error: AmqpError | None) -> None:
         """Archive an entry in hand and put it into the dead-letter queue; what dies there is dropped (D13)."""
+        entry.state = ACQUIRED
         queue.archive(entry)
         queue.dead_lettered += 1
         self._carry(queue, entry, queue.settings.dead_letter, reason, error)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jmsish.broker.octets import annotated
-from jmsish.broker.order import Entry
+from jmsish.broker.order import DYING, Entry
 from jmsish.engine.outcomes import Accepted, AmqpError, DeliveryState, Modified, Rejected, Released
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Settlement:
             history = entry.past()
             history.count += 1
             history.attempts += 1
-            self._dead.append((queue, entry, REJECTED, outcome.error))
+            self._doom(queue, entry, REJECTED, outcome.error)
         else:
             return False
         return True
@@ -77,6 +77,11 @@ class Settlement:
             dead.sort(key=lambda each: (each[0].name, each[1].place))
         return dead
 
+    def _doom(self, queue: Queue, entry: Entry, reason: str, error: AmqpError | None) -> None:
+        """Nothing that comes in the same step about this delivery can save the message, or double it."""
+        entry.state = DYING
+        self._dead.append((queue, entry, reason, error))
+
     def _modify(self, consumer: Consumer, entry: Entry, outcome: Modified, *, attempt: bool) -> None:
         queue = consumer.queue
         if outcome.message_annotations:
@@ -100,7 +105,7 @@ class Settlement:
             history.attempts += 1
             # The put-back that makes attempts = maximum dead-letters (D8).
             if settings.max_delivery_attempts and history.attempts >= settings.max_delivery_attempts:
-                self._dead.append((queue, entry, TOO_MANY_ATTEMPTS, None))
+                self._doom(queue, entry, TOO_MANY_ATTEMPTS, None)
                 return
         if settings.redelivery_delay:
             history.due = queue.home.now() + settings.redelivery_delay

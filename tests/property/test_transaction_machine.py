@@ -111,6 +111,8 @@ class Transactions(RuleBasedStateMachine):
 
     def _txn(self, wire: Wire, pick: int) -> tuple[Txn, bytes] | tuple[None, None]:
         """One of them, or none: about as often as not."""
+        if pick % 2 and not self._ids(wire) and not wire.paused:
+            self.declare(pick, True, wire)
         ids = list(self._ids(wire).items())
         return ids[pick // 2 % len(ids)] if ids and pick % 2 else (None, None)
 
@@ -167,7 +169,9 @@ class Transactions(RuleBasedStateMachine):
 
     @rule(who=picks, session=st.integers(0, 1), at_once=now)
     def open_again(self, who: int, session: int, at_once: bool) -> None:
-        """A session or links in the place of those that ended."""
+        """A peer, a session or links in the place of those that ended."""
+        if len(self.wires) < 3:
+            return self._join()
         wire = self.wires[who % len(self.wires)]
         wire.say(None)
         if wire.sessions[session].mute:
@@ -212,10 +216,11 @@ class Transactions(RuleBasedStateMachine):
     def flow(self, who: int, credit: int, drain: bool, txn: int, clear: bool, at_once: bool) -> None:
         end = self._choose(self.ends, who)
         if end is None:
+            self.attach(who, who % 2, "q", DEFAULTS[who % len(DEFAULTS)], False, at_once)
             return
         end.wire.say(None)
-        end.ids.update(self._ids(end.wire))
         which, txn_id = self._txn(end.wire, txn)
+        end.ids.update(self._ids(end.wire))
         properties = {Symbol("txn-id"): txn_id} if txn_id is not None else {Symbol("x"): 1} if clear else None
         limit = end.link.delivery_count + credit
         end.link.flow(credit, drain=drain, properties=properties)
@@ -229,6 +234,9 @@ class Transactions(RuleBasedStateMachine):
         backwards: bool,
     ) -> None:  # fmt: skip
         held = self._held(who)
+        if not held:
+            self.flow(who, number + 1, False, txn, False, True)
+            held = self._held(who)
         if not held:
             return
         wire: Wire = self._wire_of(held[0].line)
@@ -260,8 +268,8 @@ class Transactions(RuleBasedStateMachine):
         return list(heard.values())[pick % len(heard)] if heard else []
 
     @rule(who=picks, at_once=now)
-    def declare(self, who: int, at_once: bool) -> None:
-        desk = self._choose(self.desks, who)
+    def declare(self, who: int, at_once: bool, wire: Wire | None = None) -> None:
+        desk = self._choose([desk for desk in self.desks if wire in (None, desk.wire)], who)
         if desk is None or len(desk.declared) - len(desk.discharged) >= 3 or desk.link.credit <= 0:
             return
         desk.wire.say(None)
@@ -306,7 +314,21 @@ class Transactions(RuleBasedStateMachine):
 
     # -- endings
 
-    @rule(who=picks, closed=st.booleans(), at_once=now)
+    @rule(who=picks, what=st.sampled_from(("link", "link", "sender", "desk", "session", "kill", "kill", "close")),
+          closed=st.booleans(), at_once=now, frames=st.integers(0, 12), half=st.booleans(), served=st.booleans())  # fmt: skip
+    def lose(
+        self, who: int, what: str, closed: bool, at_once: bool, frames: int, half: bool, served: bool
+    ) -> None:
+        """One rule for all losses: there is little to see where nothing lasts."""
+        if what == "link":
+            self.detach(who, closed, at_once)
+        elif what in ("sender", "desk"):
+            self.detach_sender(who, closed, what == "desk", at_once)
+        elif what == "session":
+            self.end_session(who, frames % 2, at_once)
+        else:
+            self.kill(who, frames, half, served, what == "close")
+
     def detach(self, who: int, closed: bool, at_once: bool) -> None:
         end = self._choose(self.ends, who)
         if end is not None:
@@ -315,7 +337,6 @@ class Transactions(RuleBasedStateMachine):
             end.wire.say(lambda: self.model.detach(end.line, closed))
             self._go(end.wire, at_once)
 
-    @rule(who=picks, closed=st.booleans(), control=st.booleans(), at_once=now)
     def detach_sender(self, who: int, closed: bool, control: bool, at_once: bool) -> None:
         end = self._choose(self.desks if control else self.posts, who)
         if end is None:
@@ -334,7 +355,6 @@ class Transactions(RuleBasedStateMachine):
         end.wire.say(act)
         self._go(end.wire, at_once)
 
-    @rule(who=picks, session=st.integers(0, 1), at_once=now)
     def end_session(self, who: int, session: int, at_once: bool) -> None:
         wire = self.wires[who % len(self.wires)]
         ended: Any = wire.sessions[session]
@@ -345,7 +365,6 @@ class Transactions(RuleBasedStateMachine):
         wire.say(lambda: self.model.end_sessions([ended]))
         self._go(wire, at_once)
 
-    @rule(who=picks, frames=st.integers(0, 12), half=st.booleans(), served=st.booleans(), close=st.booleans())
     def kill(self, who: int, frames: int, half: bool, served: bool, close: bool) -> None:
         """The first frames of all that a peer has to say arrive, then the wire breaks; or it closes, saying all."""
         wire = self.wires[who % len(self.wires)]
@@ -371,11 +390,6 @@ class Transactions(RuleBasedStateMachine):
     def _lose(self, wire: Wire) -> None:
         sessions = {id(end.session): end.session for ends in (self.ends, self.desks) for end in ends if end.wire is wire}
         self.model.end_sessions(list(sessions.values()))
-
-    @rule()
-    def another(self) -> None:
-        if len(self.wires) < 3:
-            self._join()
 
     @rule(who=picks, single=st.booleans())
     def catch_up(self, who: int, single: bool) -> None:

@@ -237,7 +237,7 @@ class Model:
     # -- dispositions
 
     def dispose(self, holds: list[Hold], outcome: DeliveryState | None, txn: Txn | None, settled: bool) -> None:
-        heard = [hold for hold in holds if hold.listening]
+        heard = [hold for hold in holds if hold.listening and hold.live]
         for hold in heard:
             hold.listening = not settled
         if not heard:
