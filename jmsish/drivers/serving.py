@@ -303,6 +303,9 @@ class BrokerDriver:
         """Let pass what is due, and set the alarm for what is next."""
         now = monotonic()
         dues = self._dues
+        if len(dues) > 2 * len(self._lanes) + 64:  # those that have gone are not kept until they would have been due
+            dues[:] = [entry for entry in dues if not entry[2].gone]
+            heapq.heapify(dues)
         for lane in touched:
             if not lane.gone:
                 self._tick(lane, now, woken)

@@ -142,8 +142,10 @@ class ThreadedDriver:
                     raise OperationTimeoutError("no answer from the broker within the time allowed")
                 if self._reader:
                     self._wait_for_reader(future, deadline, now)
-                elif self._read(deadline, now, future) == b"" and self.core.failure is not None and not future.done():
-                    raise self.core.failure  # nothing comes any more
+                elif self._read(deadline, now, future) == b"" and not future.done():
+                    # Nothing comes any more; the core, if it was interrupted amid its failure, may not have said so.
+                    text = f"connection to {self.transport.peer} has ended"
+                    raise self.core.failure or ConnectionLostError(text, scope="connection")
         finally:
             self._waits += 1
             if not self._reader and (self._waiters or self._napping):
@@ -242,7 +244,9 @@ class ThreadedDriver:
     def _feed(self, data: bytes | None) -> None:
         """Give the core what was read (None: nothing came; empty: the end) and wake those it concerns.  Lock held."""
         core = self.core
-        core.now = self._last_read = monotonic()
+        core.now = monotonic()
+        if get_ident() != self._standby.ident:  # who reads on at once, without a rest
+            self._last_read = core.now
         if data:
             core.receive(data)
         elif data is None:

@@ -478,6 +478,27 @@ def test_a_receive_that_waits_does_not_slow_the_sends_of_another_session(url: st
     assert sorted(trips)[150] < 0.005
 
 
+def test_the_standby_reader_reads_without_resting_as_long_as_there_is_something(url: str) -> None:
+    """While nobody waits, large messages come as fast as they are sent: 10 ms between two reads would be seconds."""
+    connection = jmsish.connect(url)
+    session = connection.create_session()
+    producer = session.create_producer(queue_of(session))
+    for _ in range(100):
+        producer.send(b"x" * 300_000)
+    receiver = jmsish.connect(url)
+    consumer = receiver.create_session().create_consumer(jmsish.Queue("q"))
+    reads = []
+    rest = receiver._driver._rest
+    receiver._driver._rest = lambda: (reads.append(1), rest())[1]  # type: ignore[method-assign]
+    begun = time.monotonic()
+    while len(consumer._core.buffer) < 100:
+        assert time.monotonic() - begun < PATIENCE
+        threading.Event().wait(0.005)
+    assert len(reads) < 20
+    receiver.close()
+    connection.close()
+
+
 # -- everything at once -----------------------------------------------------------------------------------------------
 
 
