@@ -246,12 +246,7 @@ class Transactions(RuleBasedStateMachine):
         state = outcome if txn_id is None else in_transaction(txn_id, outcome)
         for hold in chosen[::-1] if backwards else chosen:
             hold.line.session.disposition(hold.delivery, state, settled)  # type: ignore[attr-defined]
-        wire.say_ranges(
-            lambda numbers: self.model.dispose(
-                [hold for hold in sorted(chosen, key=lambda each: each.delivery.id) if hold.delivery.id in numbers],
-                outcome, which, settled,
-            )
-        )  # fmt: skip
+        wire.say_dispositions(chosen, settled, lambda named: self.model.dispose(named, outcome, which, settled))
         self._go(wire, at_once)
 
     def _wire_of(self, line: Line) -> Wire:
@@ -321,21 +316,25 @@ class Transactions(RuleBasedStateMachine):
     ) -> None:
         """One rule for all losses: there is little to see where nothing lasts."""
         if what == "link":
-            self.detach(who, closed, at_once)
+            self.detach(who, closed)
         elif what in ("sender", "desk"):
             self.detach_sender(who, closed, what == "desk", at_once)
         elif what == "session":
-            self.end_session(who, frames % 2, at_once)
+            self.end_session(who, frames % 2)
         else:
-            self.kill(who, frames, half, served, what == "close")
+            self.kill(who, frames, half, served, closed, what == "close")
 
-    def detach(self, who: int, closed: bool, at_once: bool) -> None:
-        end = self._choose(self.ends, who)
+    # What ends a receiver does not wait: a peer is deaf to what comes for a link that it has detached, and so is the
+    # model. Where the wire breaks before the broker was served nothing comes.
+
+    def detach(self, who: int, closed: bool, wire: Wire | None = None) -> None:
+        end = self._choose([end for end in self.ends if wire in (None, end.wire)], who)
         if end is not None:
             end.wire.say(None)
             end.link.detach(closed=closed)
             end.wire.say(lambda: self.model.detach(end.line, closed))
-            self._go(end.wire, at_once)
+            if wire is None:
+                self._go(end.wire, True)
 
     def detach_sender(self, who: int, closed: bool, control: bool, at_once: bool) -> None:
         end = self._choose(self.desks if control else self.posts, who)
@@ -355,17 +354,18 @@ class Transactions(RuleBasedStateMachine):
         end.wire.say(act)
         self._go(end.wire, at_once)
 
-    def end_session(self, who: int, session: int, at_once: bool) -> None:
-        wire = self.wires[who % len(self.wires)]
+    def end_session(self, who: int, session: int, dying: Wire | None = None) -> None:
+        wire = dying or self.wires[who % len(self.wires)]
         ended: Any = wire.sessions[session]
         if ended.mute:
             return
         wire.say(None)
         ended.end()
         wire.say(lambda: self.model.end_sessions([ended]))
-        self._go(wire, at_once)
+        if dying is None:
+            self._go(wire, True)
 
-    def kill(self, who: int, frames: int, half: bool, served: bool, close: bool) -> None:
+    def kill(self, who: int, frames: int, half: bool, served: bool, link: bool, close: bool) -> None:
         """The first frames of all that a peer has to say arrive, then the wire breaks; or it closes, saying all."""
         wire = self.wires[who % len(self.wires)]
         wire.say(None)
@@ -374,6 +374,10 @@ class Transactions(RuleBasedStateMachine):
             wire.say(lambda: self._lose(wire))
             self._go(wire, True)
         else:
+            if not served and link:
+                self.detach(who, bool(frames % 2), wire)
+            elif not served:
+                self.end_session(who, frames % 2, wire)
             wire.let_through(min(frames, len(wire.outbox)), half)
             if served:
                 self.world.serve()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from jmsish.engine.outcomes import ACCEPTED, RELEASED, DeliveryState, Modified, Rejected
+from jmsish.engine.outcomes import ACCEPTED, RELEASED, DeliveryState, Modified, Rejected, Released
 
 LIMIT = 3
 """Attempts, on the queue "q"; the queue "p" has no limit."""
@@ -78,6 +78,12 @@ class Line:
     """When the second after its close is over; infinite until the clock was looked at."""
     holds: list[Hold] = field(default_factory=list)
 
+    def returns_uncounted(self) -> bool:
+        """Whether a message that it is handed may be handed to another in the same step, as it was."""
+        default = self.default
+        counts = isinstance(default, Modified) and default.delivery_failed
+        return self.presettled and self.txn is None and not counts and isinstance(default, (Modified, Released))
+
     def may_have(self, letter: Letter) -> bool:
         return letter.queue == self.queue and self.number not in letter.barred | letter.kept
 
@@ -105,6 +111,10 @@ class Model:
         self.lines: list[Line] = []
         self.controls: list[Control] = []
         self.now = 0.0
+        self.ahead: set[Hold] = set()
+        """Settled by words that were read in one piece with the present one: their fate is what those say."""
+        self.heard: list[tuple[int, Line, Letter, Any]] = []
+        """What was handed out in this step, with the delivery-count it came with."""
         self._sequence = 0
         self._returned: set[Letter] = set()
         self._taken: list[tuple[Line, tuple[int, int]]] = []
@@ -139,7 +149,8 @@ class Model:
 
     # -- being handed out
 
-    def hand_out(self, line: Line, letter: Letter, delivery: Any) -> None:
+    def _hand_out(self, count: int, line: Line, letter: Letter, delivery: Any) -> None:
+        assert letter.count == count, f"{letter.body} came with the count {count}, not {letter.count}"
         assert letter.where == WAITING, f"{letter.body} was handed out when {letter.where}"
         assert line.attached and line.count < line.limit, f"{letter.body} was sent beyond credit"
         assert line.may_have(letter), f"{letter.body} is barred for line {line.number}"
@@ -168,6 +179,9 @@ class Model:
 
     def end_round(self) -> None:
         """All that was handed out in this step of the broker is known: it was the first that could be."""
+        for each in sorted(self.heard, key=lambda each: (each[0], not each[1].returns_uncounted())):
+            self._hand_out(*each)
+        self.heard.clear()
         for line, key in self._taken:
             for letter in self.waiting(line.queue):
                 ok = key < letter.key or letter in self._returned or not line.may_have(letter)
@@ -238,6 +252,7 @@ class Model:
 
     def dispose(self, holds: list[Hold], outcome: DeliveryState | None, txn: Txn | None, settled: bool) -> None:
         heard = [hold for hold in holds if hold.listening and hold.live]
+        self.ahead.difference_update(heard if settled else ())
         for hold in heard:
             hold.listening = not settled
         if not heard:
@@ -368,7 +383,7 @@ class Model:
     def lose_line(self, line: Line) -> None:
         line.attached, line.txn, line.grace = False, None, None
         for hold in line.holds:
-            if not hold.listening:
+            if not hold.listening or hold in self.ahead:
                 continue
             hold.listening = False
             if hold.txn is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from jmsish.engine import events
 from jmsish.engine.decoding import decode
 from jmsish.engine.outcomes import TransactionalState
 from tests.broker.world import Peer, Receiver, World, body_of, count_of
-from tests.property.txmodel import Line, Model, Txn
+from tests.property.txmodel import Hold, Line, Model, Txn
 
 Act = Callable[[], None]
 SMALL_FRAME = 600
@@ -45,6 +46,8 @@ class Wire(Peer):
         self.single = False
         """The broker is served after each frame, not after all of them."""
         self.outbox: list[tuple[bytes, Act | None]] = []
+        self.settling: dict[bytes, list[Hold]] = {}
+        """What the dispositions in the outbox settle, by their octets."""
         self.model = world.model
         self.answers: list[tuple[list[Any], Callable[[], object]]] = []
         """Discharges said: what was answered, and what should be."""
@@ -58,10 +61,14 @@ class Wire(Peer):
         self.outbox += [(frame, None) for frame in frames[:-1]]
         self.outbox += [(frame, act) for frame in frames[-1:]]
 
-    def say_ranges(self, act: Callable[[range], None]) -> None:
+    def say_dispositions(self, holds: list[Hold], settled: bool, act: Callable[[list[Hold]], None]) -> None:
+        """What was said of these, in as many frames as the engine has made of it."""
         for frame in frames_of(self.engine.take_output()):
             numbers = range_of(frame)
-            self.outbox.append((frame, (lambda numbers=numbers: act(numbers)) if numbers else None))  # type: ignore[misc]
+            named = sorted((hold for hold in holds if hold.delivery.id in numbers), key=lambda hold: hold.delivery.id)
+            self.outbox.append((frame, partial(act, named) if named else None))
+            if settled:
+                self.settling[frame] = named
 
     def speak(self) -> bool:
         if self.cut_off:
@@ -79,9 +86,12 @@ class Wire(Peer):
         if more and self.outbox:
             octets += self.outbox[0][0][: len(self.outbox[0][0]) // 2]
         self.connection.receive(octets)
+        for frame, _ in heard:
+            self.model.ahead.update(self.settling.get(frame, ()))
         for _, act in heard:
             if act is not None:
                 act()
+        self.model.ahead.clear()
 
     def _note(self, event: tuple[Any, ...]) -> None:
         if event[0] == events.DELIVERED:
@@ -96,14 +106,14 @@ class Wire(Peer):
     def _arrived(self, end: LineEnd, delivery: Any) -> None:
         line, payload = end.line, delivery.payload
         letter = next(each for each in self.model.letters if each.body == body_of(payload))
-        assert (line.queue, letter.count) == (letter.queue, count_of(payload)), letter
+        assert line.queue == letter.queue
         assert delivery.remote_settled == line.presettled
         named = delivery.remote_state
         if line.txn is None:
             assert named is None
         else:
             assert isinstance(named, TransactionalState) and named.txn_id == end.ids[line.txn]
-        self.model.hand_out(line, letter, delivery)
+        self.model.heard.append((count_of(payload), line, letter, delivery))
 
 
 class LineEnd(Receiver):
