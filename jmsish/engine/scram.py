@@ -39,10 +39,10 @@ SHORTEST_SALT: Final = 12
 
 def normalise(name: str) -> str | None:
     """A user name or password as SCRAM sees it (SASLprep); ``None`` where it has characters that SCRAM forbids."""
-    import scramp.utils
+    import scramp.core
 
     try:
-        return str(scramp.utils.saslprep(name))
+        return str(scramp.core.saslprep(name))
     except scramp.ScramException:
         return None
 

@@ -205,7 +205,7 @@ def test_few_iterations_are_refused() -> None:
     server = Server()
     first = server.exchange.get_server_first().replace("i=4096", "i=1")
     server.client.receive(write("sasl-challenge", challenge=first.encode()))
-    assert "4096" in server.failure()
+    assert "does not hold" in server.failure()
 
 
 def test_scram_is_taken_before_plain_unless_the_caller_says_otherwise() -> None:
