@@ -51,7 +51,7 @@ def disposed(
 
 
 def _is_over(delivery: Delivery) -> bool:
-    """Decided or given up here already, perhaps by what was read together with the disposition: it has come too late."""
+    """Decided or given up here already, perhaps by what was read together with the disposition: it comes too late."""
     entry = delivery.context
     if not isinstance(entry, Entry):
         return delivery.settled

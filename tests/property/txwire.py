@@ -49,7 +49,7 @@ class Wire(Peer):
         self.settling: dict[bytes, list[Hold]] = {}
         """What the dispositions in the outbox settle, by their octets."""
         self.model = world.model
-        self.answers: list[tuple[list[Any], Callable[[], object]]] = []
+        self.answers: list[tuple[list[Any], object]] = []
         """Discharges said: what was answered, and what should be."""
         super().__init__(world, name)
         self.session.context = self
@@ -119,6 +119,7 @@ class Wire(Peer):
 class LineEnd(Receiver):
     """A receiver and its line in the model."""
 
+    wire: Wire
     line: Line
     ids: dict[Txn, bytes]
 
