@@ -20,6 +20,7 @@ from itertools import count
 from time import monotonic
 from typing import Any
 
+from jmsish.drivers.alertness import Alertness
 from jmsish.drivers.outlet import CHUNK, SocketOutlet
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.sockets import address_text
@@ -115,6 +116,7 @@ class SocketReactor:
     def __init__(self, driver: BrokerDriver) -> None:
         self.driver = driver
         self.buffer = memoryview(bytearray(CHUNK))  # of the I/O thread, for every read
+        self._alertness = Alertness()
         self._selector = selectors.DefaultSelector()
         self._wakeup = Wakeup()
         self._woken = False
@@ -235,7 +237,9 @@ class SocketReactor:
         self._close_all()
 
     def _turn(self) -> None:
-        for key, mask in self._selector.select(self._patience()):
+        patience = self._patience()
+        ready = self._alertness.look(self._selector.select) if patience != 0 else []
+        for key, mask in ready or self._selector.select(patience):
             if key.data is None:
                 self._wakeup.clear()
                 continue

@@ -16,6 +16,7 @@ import socket
 import ssl
 from time import monotonic
 
+from jmsish.drivers.alertness import Alertness
 from jmsish.drivers.tls import TlsCodec, TlsFailure
 from jmsish.drivers.wakeup import Wakeup
 from jmsish.errors import ConnectionLostError
@@ -103,6 +104,7 @@ class SocketTransport:
 
     __slots__ = (
         "_buffer",
+        "_alertness",
         "_closed",
         "_descriptor",
         "_early",
@@ -129,6 +131,7 @@ class SocketTransport:
         self._descriptor = connected.fileno()
         self._pid = os.getpid()
         self._wakeup = Wakeup()
+        self._alertness = Alertness()
         self._poll = select.poll()
         self._poll.register(connected, select.POLLIN)
         self._poll.register(self._wakeup, select.POLLIN)
@@ -234,8 +237,9 @@ class SocketTransport:
     def _wait(self, deadline: float | None) -> None:
         """Until the socket has something, or somebody calls; waiting first and reading then is what a waiter needs:
         it has just asked for something that cannot be there yet."""
-        left = None if deadline is None else max(deadline - monotonic(), 0.0) * 1000
-        ready = self._poll.poll(left)
+        ready = self._alertness.look(self._poll.poll)
+        if not ready:
+            ready = self._poll.poll(None if deadline is None else max(deadline - monotonic(), 0.0) * 1000)
         if not ready:
             raise TimeoutError(f"nothing from {self.peer} in time")
         if len(ready) > 1 or ready[0][0] != self._descriptor:
