@@ -40,6 +40,9 @@ class ClientCore(Protocol):
 COALESCE_OCTETS = 16384
 """Output beyond this is written at once: a write costs 5 µs, and 16 KiB spread it over some sixty small messages."""
 
+LINGER_OCTETS = 1400
+"""What is said in a transaction is written by the packet: an Ethernet frame carries 1,448 octets of TCP."""
+
 COALESCE_SECONDS = 0.001
 """Output that nobody waits for is written at once unless something was written within this time: a lone
 acknowledgement leaves immediately, a stream of them a thousand times a second."""

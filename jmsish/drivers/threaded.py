@@ -29,7 +29,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from jmsish.drivers.callbacks import CallbackThread
-from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
+from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, LINGER_OCTETS, ClientCore, Steps
 from jmsish.drivers.transport import Transport
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
 
@@ -323,13 +323,13 @@ class ThreadedDriver:
             self._rouse()
 
     def linger(self) -> None:
-        """Something was said that can wait for what follows (a commit): write it when it is much, else leave it.
+        """Something was said that can wait for what follows (a commit): write it when it fills a packet.
 
-        The standby reader writes what is left at the latest.
+        So the broker works on the first part of a transaction while the application makes the rest.  The standby reader
+        writes what is left at the latest.
         """
-        if self.core.output_size >= COALESCE_OCTETS:
+        if self.core.output_size >= LINGER_OCTETS:
             self.flush()
-            self.poll()
         else:
             self._rouse()
 
