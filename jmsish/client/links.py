@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jmsish.destination import Topic
+from jmsish.destination import wire_name
 from jmsish.engine.outcomes import (
     ACCEPTED,
     MODIFIED_FAILED,
@@ -46,14 +46,6 @@ NO_LOCAL_DESCRIPTOR = ULong(0x0000468C00000003)
 
 SETTLED, UNSETTLED = 1, 0
 """snd-settle-mode (Part 2, 2.8.2)."""
-
-
-def wire_name(destination: Destination, prefixes: tuple[str, str]) -> str:
-    """The address of a destination at the broker, which may ask for a prefix by kind (M25)."""
-    if destination.is_temporary:
-        return destination.name
-    prefix = prefixes[1] if isinstance(destination, Topic) else prefixes[0]
-    return destination.name if destination.name.startswith(prefix) else prefix + destination.name
 
 
 def consumer_source(consumer: ClientConsumer, presettled: bool) -> Source:
