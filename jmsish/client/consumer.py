@@ -312,7 +312,7 @@ class ClientConsumer:
         self.session.prompt()
 
     def begin_close(self) -> None:
-        """From now on nothing is handed over; a blocked receive returns nothing (redelivery.md 99)."""
+        """From now on nothing is handed over; a blocked receive returns nothing (scenario 99)."""
         self.closing = True
         waiter, self.waiter = self.waiter, None
         settle(waiter)

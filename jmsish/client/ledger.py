@@ -115,7 +115,7 @@ class ClientLedger:
         controller = session.controller
         assert controller is not None
         if controller.broken is not None:
-            # redelivery.md 126: after the loss of the control link no disposition is sent; the commit will raise
+            # scenario 126: after the loss of the control link no disposition is sent; the commit will raise
             self.delivered[delivery.id] = delivery
             consumer.unsettled += 1
             return

@@ -1,4 +1,4 @@
-"""How the links of JMS consumers and producers are attached (amqp-jms-mapping M44 to M61)."""
+"""How the links of JMS consumers and producers are attached (M44 to M61)."""
 
 from __future__ import annotations
 

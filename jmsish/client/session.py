@@ -167,7 +167,7 @@ class ClientSession:
         """AUTO and DUPS_OK: what the listener raised on comes again at once, counted (D6).
 
         Returns how many times in a row this message failed at this consumer; 0 in the modes where it just stays
-        delivered (redelivery.md 108).
+        delivered (scenario 108).
         """
         if self.ledger.current is None:
             return 0
@@ -235,7 +235,7 @@ class ClientSession:
             yield from controller.ready()
 
     def commit(self) -> Procedure[None]:
-        """Discharge the transaction; see redelivery.md b.4 for the order of the steps.
+        """Discharge the transaction; see docs/transacted-session.md for the order of the steps.
 
         Raises `TransactionRolledBackError` when the broker did not commit, `TransactionInDoubtError` when its answer
         was lost, `IllegalStateError` when the session is not transacted or closed.
@@ -282,7 +282,7 @@ class ClientSession:
             try:
                 yield from self.drain(consumers, self.connection.request_deadline())
             except OperationTimeoutError as error:
-                late = error  # redelivery.md 123: the discharge is sent all the same
+                late = error  # scenario 123: the discharge is sent all the same
             self.check()
         if controller.broken is not None:  # lost before, or while the drain was waited for: it is rolled back
             controller.broken = None
@@ -303,7 +303,7 @@ class ClientSession:
             self.connection.trace.discharged(self, event)
 
     def _on(self, queues: set[Destination]) -> list[ClientConsumer]:
-        """Every consumer on these queues, not only those that took part (redelivery.md b.6, trap 2)."""
+        """Every consumer on these queues, not only those that took part (docs/transacted-session.md)."""
         return [c for c in self.consumers if c.destination in queues and not c.browsing]
 
     def _take_back(self, queues: set[Destination]) -> Procedure[None]:
@@ -318,7 +318,7 @@ class ClientSession:
             self.grant(consumers)
 
     def _start_over(self) -> Procedure[None]:
-        """The transaction was lost: take back, and raise why (redelivery.md 126, 163)."""
+        """The transaction was lost: take back, and raise why (scenario 126, 163)."""
         controller = self.controller
         assert controller is not None and controller.broken is not None
         cause, controller.broken = controller.broken, None
@@ -396,7 +396,7 @@ class ClientSession:
         return silenced(self._close(), lambda: self.failure is not None)
 
     def _close(self) -> Procedure[None]:
-        """Give everything back, roll back what is open, end the AMQP session (redelivery.md b.4)."""
+        """Give everything back, roll back what is open, end the AMQP session (docs/transacted-session.md)."""
         if self.closed:
             return
         self.begin_close()

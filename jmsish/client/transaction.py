@@ -248,7 +248,7 @@ class TransactionController:
             self.state = NONE
 
     def end(self) -> Procedure[None]:
-        """Roll back what is open, for a session that closes (redelivery.md 128)."""
+        """Roll back what is open, for a session that closes (scenario 128)."""
         if self.state != DECLARED or self.posting is None:
             return
         txn_id = self.posting.txn_id

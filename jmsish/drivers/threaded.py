@@ -38,7 +38,7 @@ T = TypeVar("T")
 log = logging.getLogger("jmsish.client")
 
 QUIET = 0.010
-"""Seconds without an application thread reading after which the standby reader reads (hot-path: structure H)."""
+"""Seconds without an application thread reading after which the standby reader reads."""
 
 
 TICK = 0.5

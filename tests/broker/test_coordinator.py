@@ -1,4 +1,4 @@
-"""The coordinator on the wire: Part 4 as the main job needs it (amqp-transactions 1)."""
+"""The coordinator on the wire: Part 4 as the main job needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of what is given back, without socket, thread or clock (redelivery.md A to E; the faces run all of it)."""
+"""The order of what is given back, without socket, thread or clock (scenarios A to E; the faces run all of it)."""
 
 from __future__ import annotations
 

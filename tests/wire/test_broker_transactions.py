@@ -1,4 +1,4 @@
-"""Transactions as the broker bears them (redelivery.md G, 129 to 134, where another client or broker is described)."""
+"""Transactions as the broker bears them (scenarios G, 129 to 134, where another client or broker is described)."""
 
 from __future__ import annotations
 

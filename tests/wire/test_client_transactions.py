@@ -1,4 +1,4 @@
-"""Transactions as the client puts them on the wire (redelivery.md G, as b.4 reads it)."""
+"""Transactions as the client puts them on the wire (scenarios G, as b.4 reads it)."""
 
 from __future__ import annotations
 
