@@ -73,6 +73,8 @@ class Program:
                     await producer.send(TEXT)
                 await session.commit()
 
+    transacted_default_work = transacted_work
+
     async def request_reply_work(self, session: Any, queue: jmsish.Queue, count: int) -> None:
         producer = await session.create_producer(queue)
         answers = await session.create_temporary_queue()

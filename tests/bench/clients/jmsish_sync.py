@@ -87,6 +87,8 @@ class Program:
                         producer.send(TEXT)
                     session.commit()
 
+    transacted_default = transacted
+
     def request_reply(self, count: int, queue: str) -> None:
         if self.broker is None:
             return self.ask(count, queue)
