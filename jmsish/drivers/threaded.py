@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 
 from jmsish.drivers.callbacks import CallbackThread
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, LINGER_OCTETS, ClientCore, Steps
-from jmsish.drivers.transport import Transport
+from jmsish.drivers.transport import PipeEnd, Transport
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
 
 T = TypeVar("T")
@@ -60,6 +60,8 @@ class ThreadedDriver:
         self._waits = 0  # how many waits of application threads have ended
         self._last_read = monotonic()
         self._last_flush = 0.0
+        # In memory the writer itself runs the broker: nothing is gained by writing early.
+        self._packet = COALESCE_OCTETS if isinstance(transport, PipeEnd) else LINGER_OCTETS
         self._tick_at = 0.0
         self._waiters: dict[threading.Lock, Future[Any]] = {}
         self._broken: JMSError | None = None  # a write failed, for this reason: nothing more is written
@@ -328,7 +330,7 @@ class ThreadedDriver:
         So the broker works on the first part of a transaction while the application makes the rest.  The standby reader
         writes what is left at the latest.
         """
-        if self.core.output_size >= LINGER_OCTETS:
+        if self.core.output_size >= self._packet:
             self.flush()
         else:
             self._rouse()
