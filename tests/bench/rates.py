@@ -36,7 +36,7 @@ WORKS = (
     Work("receive", "streaming receive", needed=8, takes=1),
     Work("sync_send", "sync persistent send", needed=3, leaves=("", 1)),
     Work("transacted", "10 in + 10 out + commit", needed=6, takes=10, leaves=(".out", 10), most=5_000),
-    Work("transacted_default", "the same as proton settles", needed=6, takes=10, leaves=(".out", 10), most=5_000),
+    Work("transacted_examples", "the same by proton's examples", needed=6, takes=10, leaves=(".out", 10), most=5_000),
     Work("request_reply", "request and reply"),
 )
 SMALLEST = 100

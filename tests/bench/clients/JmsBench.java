@@ -54,7 +54,7 @@ public final class JmsBench {
             case "completion_send": completionSend(connection, count, queue); break;
             case "receive": receive(connection, count, queue); break;
             case "sync_send": syncSend(connection, count, queue); break;
-            case "transacted_default":
+            case "transacted_examples":
             case "transacted": transacted(connection, count, queue); break;
             case "request_reply": requestReply(connection, count, queue); break;
             default: throw new IllegalArgumentException(work);

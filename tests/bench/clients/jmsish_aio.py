@@ -73,7 +73,7 @@ class Program:
                     await producer.send(TEXT)
                 await session.commit()
 
-    transacted_default_work = transacted_work
+    transacted_examples_work = transacted_work
 
     async def request_reply_work(self, session: Any, queue: jmsish.Queue, count: int) -> None:
         producer = await session.create_producer(queue)

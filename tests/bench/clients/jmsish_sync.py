@@ -87,7 +87,7 @@ class Program:
                         producer.send(TEXT)
                     session.commit()
 
-    transacted_default = transacted
+    transacted_examples = transacted
 
     def request_reply(self, count: int, queue: str) -> None:
         if self.broker is None:

@@ -102,12 +102,13 @@ class Receiving(Streaming):
 
 
 class Transacting(Streaming, TransactionHandler):
-    """Prefetched messages wait here; a transaction takes ten of them, sends ten, commits."""
+    """A transaction takes ten messages, sends ten, commits: tuned for speed (prefetch, acceptances settled at once), or
+    as proton's examples have it (a flow for each batch, settlement by proton's default)."""
 
-    def __init__(self, *given: Any, settle_first: bool) -> None:
-        """`settle_first` settles each acceptance at once, which is not what proton does by default, but faster."""
-        super().__init__(*given, prefetch=PREFETCH, auto_accept=False)
-        self.settle_first = settle_first
+    def __init__(self, *given: Any, tuned: bool) -> None:
+        super().__init__(*given, prefetch=PREFETCH if tuned else 0, auto_accept=False)
+        self.tuned = tuned
+        self.receiver: Any = None
         self.inbox: deque[tuple[Message, Any]] = deque()
         self.transaction: Any = None
         self.sender: Any = None
@@ -115,12 +116,12 @@ class Transacting(Streaming, TransactionHandler):
 
     def on_connection_opened(self, event: Any) -> None:
         self.sender = self.container.create_sender(self.connection, self.queue + ".out", options=QueueNode())
-        self.container.create_receiver(self.connection, self.queue, options=QueueNode())
+        self.receiver = self.container.create_receiver(self.connection, self.queue, options=QueueNode())
         self.declare()
 
     def declare(self) -> None:
         self.transaction = None
-        self.container.declare_transaction(self.connection, handler=self, settle_before_discharge=self.settle_first)
+        self.container.declare_transaction(self.connection, handler=self, settle_before_discharge=self.tuned)
 
     def on_transaction_declared(self, event: Any) -> None:
         if not self.started:
@@ -129,6 +130,8 @@ class Transacting(Streaming, TransactionHandler):
         self.transaction = event.transaction
         # A view on memory that proton uses again.
         self.transaction.id = bytes(self.transaction.id)
+        if not self.tuned:
+            self.receiver.flow(BATCH)
         self.step()
 
     def on_message(self, event: Any) -> None:
@@ -182,10 +185,10 @@ class Program:
         Receiving(self.url, queue, count, self.watch, prefetch=PREFETCH).run()
 
     def transacted(self, count: int, queue: str) -> None:
-        Transacting(self.url, queue, count, self.watch, settle_first=True).run()
+        Transacting(self.url, queue, count, self.watch, tuned=True).run()
 
-    def transacted_default(self, count: int, queue: str) -> None:
-        Transacting(self.url, queue, count, self.watch, settle_first=False).run()
+    def transacted_examples(self, count: int, queue: str) -> None:
+        Transacting(self.url, queue, count, self.watch, tuned=False).run()
 
     def blocking(self) -> Any:
         return BlockingConnection(self.url, timeout=PATIENCE, allowed_mechs="ANONYMOUS")
