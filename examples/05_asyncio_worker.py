@@ -25,7 +25,7 @@ class Flaky(Exception):
 
 
 async def resize(job: str, attempt: int) -> str:
-    await asyncio.sleep(0.001)
+    await asyncio.sleep(0.001)  # the remote system at work
     if int(job.split()[-1]) % 5 == 0 and attempt < 2:
         raise Flaky(f"{job} failed at attempt {attempt}")
     return f"{job} done at attempt {attempt}"

@@ -15,6 +15,7 @@ from jmsish.engine.sections import (
     Header,
     bare_offset,
     message_annotations_at,
+    offset_behind,
     property_at,
     section_at,
     skip,
@@ -126,25 +127,8 @@ class ReceivedMessage:
         """Where the body begins: behind properties and application properties."""
         if self._body_at >= 0:
             return self._body_at
-        payload, pos = self.payload, self.bare
-        size = len(payload)
-        try:
-            while pos < size:
-                # The loop of every message that is read: the usual forms are recognised without a call.
-                if payload[pos] == 0 and payload[pos + 1] == 0x53:
-                    code, value = payload[pos + 2], pos + 3
-                else:
-                    code, value = section_at(payload, pos)
-                if code > APPLICATION_PROPERTIES:
-                    break
-                form = payload[value]
-                pos = value + 2 + payload[value + 1] if form == 0xC0 or form == 0xC1 else skip(payload, value)
-        except (IndexError, struct_error):
-            pos = size + 1
-        if pos > size:
-            raise DecodeError("the octets end inside a section", size)
-        self._body_at = pos
-        return pos
+        self._body_at = offset_behind(self.payload, APPLICATION_PROPERTIES, self.bare)
+        return self._body_at
 
     def body_section(self) -> int:
         """Which section the body is (``DATA``, ``AMQP_SEQUENCE``, ``AMQP_VALUE``); 0 if there is no body."""

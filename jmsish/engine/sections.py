@@ -269,9 +269,9 @@ def message_annotations_at(payload: bytes, pos: int) -> tuple[dict[str, Any], in
     return {str(key): item for key, item in annotations.items() if isinstance(key, str)}, end
 
 
-def bare_offset(payload: bytes) -> int:
-    """Where the bare message begins: behind header and annotations."""
-    pos, size = 0, len(payload)
+def offset_behind(payload: bytes, last: int, pos: int = 0) -> int:
+    """Where the first section after ``last`` begins, from ``pos`` on; the end where there is none."""
+    size = len(payload)
     try:
         while pos < size:
             # Run for every message that comes in: the usual forms are recognised without a call.
@@ -279,7 +279,7 @@ def bare_offset(payload: bytes) -> int:
                 code, value = payload[pos + 2], pos + 3
             else:
                 code, value = section_at(payload, pos)
-            if code > MESSAGE_ANNOTATIONS:
+            if code > last:
                 break
             form = payload[value]
             pos = value + 2 + payload[value + 1] if form == 0xC0 or form == 0xC1 else skip(payload, value)
@@ -288,6 +288,11 @@ def bare_offset(payload: bytes) -> int:
     if pos > size:
         raise DecodeError("the octets end inside a section", size)
     return pos
+
+
+def bare_offset(payload: bytes) -> int:
+    """Where the bare message begins: behind header and annotations."""
+    return offset_behind(payload, MESSAGE_ANNOTATIONS)
 
 
 def property_at(payload: bytes, bare: int, index: int) -> Any:

@@ -131,7 +131,6 @@ class Connection(Closing):
         """What `TemporaryQueue.delete` and `TemporaryTopic.delete` call."""
         self._driver.run(self._core.temporary.delete(destination))
 
-
     def __del__(self) -> None:
         driver = getattr(self, "_driver", None)
         if driver is not None and driver.abandon():

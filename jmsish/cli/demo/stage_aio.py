@@ -108,6 +108,7 @@ class AioStage:
             async with await self.session.create_browser(queue) as browser:
                 async for message in browser:
                     return self.run.taken(message).number
+            # What a killed connection held comes back when the broker notices, and no broker says when: look again.
             await asyncio.sleep(PATIENCE / LOOKS)
         return None
 

@@ -107,6 +107,7 @@ class ThreadStage:
             with self.session.create_browser(queue) as browser:
                 for message in browser:
                     return self.run.taken(message).number
+            # What a killed connection held comes back when the broker notices, and no broker says when: look again.
             time.sleep(PATIENCE / LOOKS)
         return None
 
