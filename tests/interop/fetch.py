@@ -18,15 +18,18 @@ BROKER_J = "9.2.1"
 GO_AMQP = "github.com/Azure/go-amqp"
 GO_AMQP_VERSION = "v1.7.0"
 
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>jmsish</groupId><artifactId>interop</artifactId><version>1</version><packaging>pom</packaging>
   <dependencies>
-    <dependency><groupId>org.apache.qpid</groupId><artifactId>qpid-jms-client</artifactId><version>{QPID_JMS}</version></dependency>
-    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-nop</artifactId><version>2.0.17</version></dependency>
+{}
   </dependencies>
 </project>
 """
+DEPENDENCY = "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+QUIET = "org.slf4j:slf4j-nop:2.0.17"
+JMS_2 = "1.13.0"
+"""The last Qpid JMS whose package is javax.jms."""
 
 
 class Missing(Exception):
@@ -65,12 +68,26 @@ def rhea() -> Path:
 
 def qpid_jms(source: Path) -> str:
     """The class path with Qpid JMS and the compiled `source` on it."""
-    program("java", "Qpid JMS")
-    javac = program("javac", "Qpid JMS")
-    folder = cache(f"qpid-jms-{QPID_JMS}")
-    listing = folder / "classpath.txt"
-    if not listing.exists() or not all(Path(jar).exists() for jar in listing.read_text().split(os.pathsep)):
-        (folder / "pom.xml").write_text(POM)
+    return _java(f"qpid-jms-{QPID_JMS}", [f"org.apache.qpid:qpid-jms-client:{QPID_JMS}", QUIET], source)
+
+
+def joram(source: Path) -> str:
+    """The class path with the JORAM conformance tests, what runs them, Qpid JMS and the compiled `source` on it."""
+    artifacts = ["org.fusesource.joram-jms-tests:joram-jms-tests:1.0", f"org.apache.qpid:qpid-jms-client:{JMS_2}"]
+    artifacts += ["org.junit.platform:junit-platform-console:1.11.4", "org.junit.vintage:junit-vintage-engine:5.11.4"]
+    artifacts += [QUIET]
+    return _java("joram-jms-tests-1.0", artifacts, source)
+
+
+def _java(name: str, artifacts: list[str], source: Path) -> str:
+    """The class path with these artifacts of Maven Central and the compiled `source` on it."""
+    program("java", name)
+    javac = program("javac", name)
+    folder = cache(name)
+    listing, pom = folder / "classpath.txt", folder / "pom.xml"
+    wanted = POM.format("\n".join(DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts))
+    if not _resolved(listing) or pom.read_text() != wanted:
+        pom.write_text(wanted)
         _maven(folder, "dependency:build-classpath", f"-Dmdep.outputFile={listing}")
     path = listing.read_text().strip()
     classes = folder / hashlib.sha256(source.read_bytes()).hexdigest()[:16]
@@ -80,6 +97,10 @@ def qpid_jms(source: Path) -> str:
         _run([javac, "-nowarn", "-Xlint:none", "-cp", path, "-d", str(partial), str(source.resolve())], folder)
         partial.rename(classes)
     return os.pathsep.join([str(classes), path])
+
+
+def _resolved(listing: Path) -> bool:
+    return listing.exists() and all(Path(jar).exists() for jar in listing.read_text().split(os.pathsep))
 
 
 def artemis() -> Path:
