@@ -105,6 +105,14 @@ class Message(TypedProperties):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._message_id or 'not sent'}>"
 
+    @property
+    def annotations(self) -> dict[str, Any]:
+        """The AMQP message annotations it came with (Part 3, 3.2.3), a copy; empty for a message made here.
+
+        A broker writes here what it has to say about a message, as where a dead letter died.
+        """
+        return {} if self._source is None else dict(self._source.prefix.annotations)
+
     # -- body ----------------------------------------------------------------------------------------------------------
 
     @property
