@@ -11,7 +11,7 @@ from time import time
 from typing import Any
 
 from jmsish._version import VERSION
-from jmsish.client.connection import DESIRED, ClientConnection
+from jmsish.client.connection import DESIRED, ClientConnection, check_client_id
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer, Completion
 from jmsish.client.session import ClientSession
@@ -63,7 +63,12 @@ def tls_context(target: ConnectionTarget, given: ssl.SSLContext | None) -> ssl.S
 
 
 def make_core(target: ConnectionTarget, client_id: str | None) -> ClientConnection:
-    """A client connection for one broker, not yet joined to any transport."""
+    """A client connection for one broker, not yet joined to any transport.
+
+    Raises `InvalidClientIDError` for an empty client id.
+    """
+    if client_id is not None:
+        check_client_id(client_id)
     options = target.options
     trusted = target.scheme == "vm"
     peer = f"vm://{target.name}" if trusted else f"{target.host}:{target.port}"
@@ -83,6 +88,7 @@ def make_core(target: ConnectionTarget, client_id: str | None) -> ClientConnecti
     clock: Callable[[], float] = options.clock or time
     core = ClientConnection(engine, options, clock, peer)
     core.user_id = target.username if options.populate_user_id else None
+    core.client_id, core.client_id_preset = client_id, client_id is not None
     return core
 
 

@@ -40,7 +40,11 @@ class Connection(Closing):
 
     @property
     def client_id(self) -> str | None:
-        """The client id: the AMQP container id.  It can be set until the connection is first used."""
+        """The client id (the AMQP container id), or None when nobody gave one.
+
+        It can be set once, before the connection is used, unless the factory gave it; else `IllegalStateError`.  Empty,
+        it raises `InvalidClientIDError` (JMS 3.1, 6.1.2), and so does the first use when another connection has it.
+        """
         return self._core.client_id
 
     @client_id.setter
@@ -238,7 +242,7 @@ async def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None) ->
 async def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Connection:
     timeout = place.options.connect_timeout
     deadline = None if timeout is None else monotonic() + timeout
-    core = make_core(place, place.client_id or whole.client_id)
+    core = make_core(place, whole.client_id if place.client_id is None else place.client_id)
     connection = Connection(core)
     try:
         if place.scheme == "vm":

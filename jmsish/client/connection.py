@@ -47,6 +47,10 @@ DESIRED = ("sole-connection-for-container", "DELAYED_DELIVERY", "ANONYMOUS-RELAY
 class ClientConnection:
     """One connection of the application, over one engine."""
 
+    client_id: str | None = None
+    """What the application, or its factory, calls this connection; None when nobody named it."""
+    client_id_preset = False
+
     def __init__(self, engine: Engine, options: ConnectionOptions, clock: Callable[[], float], peer: str) -> None:
         self.engine = engine
         self.options = options
@@ -388,18 +392,19 @@ class ClientConnection:
         elif first is not None and first is not self.failure:
             raise first
 
-    @property
-    def client_id(self) -> str | None:
-        return self.engine.container_id
-
     def set_client_id(self, client_id: str) -> None:
-        """JMS 3.1, 6.1.2: only before anything else is done with the connection."""
+        """JMS 3.1, 6.1.2: once, before anything else is done with the connection, unless the factory named it."""
         self.check()
         if self.opening:
             raise IllegalStateError("client_id can be set only before the connection is used")
-        if not isinstance(client_id, str) or not client_id:
-            raise InvalidClientIDError("a client id is a text of at least one character")
-        self.engine.container_id = client_id
+        if self.client_id is not None:
+            whose = "the factory of this connection gave it" if self.client_id_preset else "this connection has"
+            raise IllegalStateError(f"client_id cannot be changed: {whose} the client id {self.client_id!r}")
+        self.client_id = self.engine.container_id = check_client_id(client_id)
+
+    @property
+    def client_id_given(self) -> bool:
+        return self.client_id is not None
 
     # -- small things ----------------------------------------------------------------------------------------------
 
@@ -414,3 +419,12 @@ class ClientConnection:
     def identity_of(self, delivery: Delivery) -> bytes:
         """The bare message, which no redelivery alters (Part 3, 3.2)."""
         return delivery.payload[split_header(delivery.payload)[1]:]
+
+
+def check_client_id(client_id: Any) -> str:
+    """A client id that may be asked for.  Raises `InvalidClientIDError` for an empty one, and for none."""
+    if client_id is not None and not isinstance(client_id, str):
+        raise TypeError(f"a client id is a str, not {type(client_id).__name__}")
+    if not client_id:
+        raise InvalidClientIDError("a client id is a text of at least one character")
+    return client_id

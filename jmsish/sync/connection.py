@@ -42,7 +42,11 @@ class Connection(Closing):
 
     @property
     def client_id(self) -> str | None:
-        """The client id: the AMQP container id.  It can be set until the connection is first used."""
+        """The client id (the AMQP container id), or None when nobody gave one.
+
+        It can be set once, before the connection is used, unless the factory gave it; else `IllegalStateError`.  Empty,
+        it raises `InvalidClientIDError` (JMS 3.1, 6.1.2), and so does the first use when another connection has it.
+        """
         return self._core.client_id
 
     @client_id.setter
@@ -214,6 +218,7 @@ def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Conne
 
 def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Connection:
     deadline = None if place.options.connect_timeout is None else monotonic() + place.options.connect_timeout
+    core = make_core(place, whole.client_id if place.client_id is None else place.client_id)
     transport: Transport
     if place.scheme == "vm":
         assert place.name is not None
@@ -225,7 +230,6 @@ def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl
             place.host, place.port, timeout=place.options.connect_timeout, ssl_context=tls,
             server_hostname=place.host if tls is not None else None,
         )
-    core = make_core(place, place.client_id or whole.client_id)
     connection = Connection(core, transport)
     try:
         connection._driver.wait(core.authenticated, deadline)
