@@ -134,9 +134,14 @@ class Face(ABC):
                 await self.yield_()
 
     async def turns(self, count: int) -> None:
-        """Round trips on a connection that the scenario does not use: time passes, in events."""
+        """Round trips on a connection that the scenario does not use: time passes, in events.
+
+        By the scenario's own wire: a loop that never sleeps keeps the interpreter from the broker's I/O thread, for
+        seconds (a thread that waits for the interpreter asks for it only after 5 ms in which nobody let it go, and a
+        loop lets it go for a microsecond every turn).
+        """
         if self._watcher is None:
-            self._watcher = await self._connect(self.broker.url, {})
+            self._watcher = await self._connect(self.url, {})
         for _ in range(count):
             await round_trip(self._watcher)
             await self.yield_()
