@@ -10,9 +10,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from jmsish.client.own_session import OwnSession
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.producer import Completion, rejection, unknown_outcome
 from jmsish.client.session import ClientSession
+from jmsish.client.subscriptions import Subscriptions
 from jmsish.client.temporary import TemporaryNodes
 from jmsish.client.trace import trace_if_wanted
 from jmsish.client.transaction import no_coordinator
@@ -61,6 +63,8 @@ class ClientConnection:
         """Monotonic seconds, set by the driver before each step."""
         self.sessions: set[ClientSession] = set()
         self.temporary = TemporaryNodes(self)
+        self.own_session = OwnSession(self, self.temporary.forget)
+        self.subscriptions = Subscriptions(self)
         self.user_id: str | None = None
         """What sent messages carry as JMSXUserID (M22), or None."""
         self.prefixes: tuple[str, str] = ("", "")
@@ -296,7 +300,7 @@ class ClientConnection:
         for waiting in self._settling.values():
             fail(waiting, error)
         self._settling.clear()
-        self.temporary.fail(error)
+        self.own_session.fail(error)
         fail(self.authenticated, error)
         fail(self.opened, error)
         settle(self.shut)

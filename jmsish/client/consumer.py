@@ -13,19 +13,29 @@ that its sibling is asked for, and the busy one loses little.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from jmsish.client.attaching import what_is_missing, why_detached
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.engine.outcomes import RELEASED, AmqpError
-from jmsish.errors import IllegalStateError, JMSError, OperationTimeoutError, error_for
+from jmsish.errors import IllegalStateError, JMSError, OperationTimeoutError
+from jmsish.modes import AcknowledgeMode
 
 if TYPE_CHECKING:
     from jmsish.client.session import ClientSession
+    from jmsish.client.subscriptions import Subscription
     from jmsish.destination import Destination
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
 
+
+Read = Callable[["Delivery"], object]
+"""What has to be done with a delivery before it may be handed over; it raises where it cannot be done."""
+
+UNREAD_ON_FAILURE = frozenset({AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK, AcknowledgeMode.NONE})
+"""Where a body of the wrong type leaves its message unread."""
 
 DRAIN_PATIENCE = 0.25
 """Seconds until a drain is asked for again, doubling: far above a round trip, far below what a person notices."""
@@ -35,13 +45,22 @@ class ClientConsumer:
     """One consumer (or browser) of a session."""
 
     def __init__(self, session: ClientSession, destination: Destination, *, prefetch: int, browsing: bool = False,
-                 selector: str | None = None, no_local: bool = False) -> None:
+                 selector: str | None = None, no_local: bool = False, priority: int = 0,
+                 subscription: Subscription | None = None) -> None:
         self.session = session
         self.destination = destination
         self.selector = selector
         self.no_local = no_local
         self.prefetch = prefetch
         self.browsing = browsing
+        self.priority = priority
+        """Among the consumers of a queue, at the broker: who is asked first."""
+        self.subscription = subscription
+        self.origin: Hashable = self if destination.is_topic else destination
+        """What it takes messages from.  Each consumer of a topic has a queue of its own at the broker, unless a named
+        subscription is what it reads."""
+        if subscription is not None:
+            self.origin = subscription
         self.buffer: deque[Delivery] = deque()
         self.link: Link | None = None
         self.attached: Future[None] = Future()
@@ -177,11 +196,25 @@ class ClientConsumer:
             return None
         return self._next()
 
-    def _next(self) -> Delivery | None:
+    def _next(self, read: Read | None = None) -> Delivery | None:
         delivery = self.take()
         if delivery is not None:
+            if read is not None:
+                self._read(delivery, read)
             self.session.ledger.hand_over(self, delivery)
         return delivery
+
+    def _read(self, delivery: Delivery, read: Read) -> None:
+        """A body that cannot be read as wanted: what a session acknowledges by itself stays unread, unmarked and first
+        (jms rule 116); in the other modes the message counts as delivered (jms rule 117)."""
+        try:
+            read(delivery)
+        except BaseException:
+            if self.session.mode in UNREAD_ON_FAILURE:
+                self.buffer.appendleft(delivery)
+            else:
+                self.session.ledger.hand_over(self, delivery)
+            raise
 
     def unread(self) -> list[Delivery]:
         """Empty the buffer; what was in it is the caller's to release."""
@@ -191,8 +224,10 @@ class ClientConsumer:
             self.window = 1
         return unread
 
-    def receive(self, deadline: float | None, wait: bool = True) -> Procedure[Delivery | None]:
-        """Wait for the next delivery and hand it over.
+    def receive(
+        self, deadline: float | None, wait: bool = True, read: Read | None = None
+    ) -> Procedure[Delivery | None]:
+        """Wait for the next delivery and hand it over, if `read` can be called with it.
 
         None when `deadline` passes, when the consumer closes, or, with `wait` false, when the broker has nothing.
         """
@@ -203,14 +238,14 @@ class ClientConsumer:
             if self.closing:
                 return None
             if connection.started:
-                delivery = self._next()
+                delivery = self._next(read)
                 if delivery is not None:
                     return delivery
                 yield from self._ask()
                 if self.buffer:
                     continue
                 if not wait:
-                    return (yield from self._pull())
+                    return (yield from self._pull(read))
             elif not wait:
                 return None
             waiter: Future[None] = Future()
@@ -234,15 +269,16 @@ class ClientConsumer:
         self.demand = True
         self.replenish()
 
-    def _pull(self) -> Procedure[Delivery | None]:
+    def _pull(self, read: Read | None) -> Procedure[Delivery | None]:
         """One question to the broker, so that a message which is there is not missed and no credit stays behind."""
         self.demand = True
         self.replenish()
         self.demand = False
         yield from self._drain()
-        delivery = self._next() if self.session.connection.started and not self.closing else None
-        self.replenish()
-        return delivery
+        try:
+            return self._next(read) if self.session.connection.started and not self.closing else None
+        finally:
+            self.replenish()
 
     def _drain(self) -> Procedure[None]:
         """Have the broker use or return our credit; one that does not answer in time gets credit again."""
@@ -281,29 +317,44 @@ class ClientConsumer:
         link = self.link
         assert link is not None
         if link.remote_source is None:
-            return  # Part 2, 2.6.3: the detach with the reason follows
+            return  # Part 2, 2.6.3: the detach with the reason follows (M66)
+        missing = what_is_missing(self)
+        if missing is not None:
+            self.abandon()
+            fail(self.attached, missing)
+            return
         settle(self.attached)
         self.replenish()
+
+    def abandon(self) -> None:
+        """The consumer does not come to be: no credit is granted, and what of its link is there goes."""
+        self.closing = self.closed = True
+        if self.link is not None:
+            self.detach()
 
     def on_detached(self, error: AmqpError | None) -> None:
         """The broker detached the link, by itself or in answer to our detach."""
         if self.link is not None and self.link.attached:
             self.link.detach(closed=True)
-        self.link = None
+        self._left()
         if not self.closing:
-            condition = error.condition if error else None
-            text = (error.description or condition) if error else "the broker detached the link"
-            failure = error_for(condition, f"consumer of {self.destination}: {text}", scope="link")
+            failure = why_detached(self, error)
+            was_attached = self.attached.done()
             self.fail(failure)
             self.session.forget(self)
-            self.session.connection.report(failure)
+            if was_attached:  # else whoever makes the consumer hears it
+                self.session.connection.report(failure)
         self.on_credit()
         self.unread()
         settle(self.detached)
 
+    def _left(self) -> None:
+        self.link = None
+        self.session.connection.subscriptions.leave(self)
+
     def fail(self, error: JMSError) -> None:
         self.failure = error
-        self.link = None
+        self._left()
         self.buffer.clear()
         drained, self.drained = self.drained, None
         waiter, self.waiter = self.waiter, None
@@ -340,7 +391,14 @@ class ClientConsumer:
         """Detach a closed consumer's link unless deliveries or a transaction still need it."""
         link = self.link
         if link is not None and link.attached and self.closed and not self.unsettled and not self.in_transaction:
-            link.detach(closed=True)
+            self.detach()
+
+    def detach(self) -> None:
+        """Detach; to close the link of a durable subscription would end the subscription (M67)."""
+        link = self.link
+        if link is not None and link.attached:
+            link.detach(closed=self.subscription is None or not self.subscription.durable)
+        self.session.connection.subscriptions.leave(self)
 
     def set_listening(self, listening: bool) -> None:
         self.listening = listening

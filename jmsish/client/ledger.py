@@ -124,7 +124,7 @@ class ClientLedger:
             session.connection.trace.enlisted(session, delivery, consumer.destination)
         if not consumer.in_transaction:
             consumer.in_transaction = True
-            controller.retired.add(consumer.destination)
+            controller.retired.add(consumer.origin)
 
     def _acknowledge_lazily(self, delivery: Delivery) -> None:
         self.lazy.append(delivery)

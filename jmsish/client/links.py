@@ -1,9 +1,10 @@
-"""How the links of JMS consumers and producers are attached (M44 to M61)."""
+"""How the links of JMS consumers and producers are attached (M44 to M65)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from jmsish.client.filters import wished_filters
 from jmsish.destination import wire_name
 from jmsish.engine.outcomes import (
     ACCEPTED,
@@ -16,8 +17,9 @@ from jmsish.engine.outcomes import (
     Source,
     Target,
 )
+from jmsish.engine.termini import UNSETTLED_STATE
 from jmsish.modes import AcknowledgeMode
-from jmsish.types import Described, ULong
+from jmsish.types import Int, Symbol
 
 if TYPE_CHECKING:
     from jmsish.client.consumer import ClientConsumer
@@ -36,46 +38,52 @@ OUTCOMES_OF_POLICY = {
 }
 """What the option `redelivery_outcome` names (M85)."""
 
-SELECTOR_FILTER = "jms-selector"
-SELECTOR_DESCRIPTOR = ULong(0x0000468C00000004)
-"""M57, M59."""
-
-NO_LOCAL_FILTER = "no-local"
-NO_LOCAL_DESCRIPTOR = ULong(0x0000468C00000003)
-"""M58: a string, as Qpid JMS sends it and every broker takes it."""
-
 SETTLED, UNSETTLED = 1, 0
 """snd-settle-mode (Part 2, 2.8.2)."""
+
+SHARED_SUBSCRIPTIONS = "SHARED-SUBS"
+"""The capability of a broker, or of a link, that has shared subscriptions (M31, M65)."""
+
+CONSUMER_PRIORITY = Symbol("priority")
+"""The link property by which brokers know the priority of a consumer."""
 
 
 def consumer_source(consumer: ClientConsumer, presettled: bool) -> Source:
     """The source we ask for; its default outcome decides what a rolled-back or forgotten delivery becomes (D4)."""
     destination = consumer.destination
-    filters: dict[str, Any] | None = None
-    if consumer.selector is not None:
-        filters = {SELECTOR_FILTER: Described(SELECTOR_DESCRIPTOR, consumer.selector)}
-    if consumer.no_local:
-        filters = {**(filters or {}), NO_LOCAL_FILTER: Described(NO_LOCAL_DESCRIPTOR, "NoLocalFilter{}")}
+    connection = consumer.session.connection
+    subscription = consumer.subscription
+    durable = subscription is not None and subscription.durable
     return Source(
-        address=wire_name(destination, consumer.session.connection.prefixes),
-        expiry_policy="link-detach",
-        distribution_mode="copy" if consumer.browsing else None,
-        filter=filters,
+        address=wire_name(destination, connection.prefixes),
+        durable=UNSETTLED_STATE if durable else 0,
+        expiry_policy="never" if durable else "link-detach",  # M55
+        distribution_mode="copy" if consumer.browsing or durable else None,
+        filter=wished_filters(consumer),
         default_outcome=ACCEPTED if presettled else Modified(delivery_failed=True),
         outcomes=OUTCOMES,
-        capabilities=(destination.capability,),
+        capabilities=(destination.capability, *connection.subscriptions.capabilities(subscription)),
     )
 
 
 def attach_consumer(consumer: ClientConsumer) -> None:
+    """Attach its link.  Raises `IllegalStateError` where the connection's other subscriptions forbid it (M64)."""
     session = consumer.session
+    connection = session.connection
     presettled = consumer.browsing or session.mode is AcknowledgeMode.NONE
-    name = session.connection.unique_name(f"receiver:{consumer.destination.name}")
+    subscription = consumer.subscription
+    if subscription is None:
+        name = connection.unique_name(f"receiver:{consumer.destination.name}")
+    else:
+        name = connection.subscriptions.enter(consumer)
+    asks = subscription is not None and subscription.shared and not connection.offers(SHARED_SUBSCRIPTIONS)
     consumer.link = session.engine_session.receiver(
         name,
         source=consumer_source(consumer, presettled),
         target=Target(address=name),
         snd_settle_mode=SETTLED if presettled else UNSETTLED,
+        properties={CONSUMER_PRIORITY: Int(consumer.priority)} if consumer.priority else None,
+        desired_capabilities=(SHARED_SUBSCRIPTIONS,) if asks else (),
         context=consumer,
     )
 

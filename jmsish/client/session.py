@@ -8,25 +8,20 @@ handed over, and who tells the broker: a disposition, or the discharge of the tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from jmsish.client.attaching import join
 from jmsish.client.ledger import ClientLedger
-from jmsish.client.links import attach_consumer
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.transaction import NONE, TransactionController
-from jmsish.destination import Destination
-from jmsish.engine.outcomes import (
-    AmqpError,
-)
-from jmsish.engine.termini import Source
+from jmsish.engine.outcomes import AmqpError
 from jmsish.errors import (
     IllegalStateError,
     JMSError,
     OperationTimeoutError,
     TransactionRolledBackError,
-    UnsupportedFeatureError,
     error_for,
 )
 from jmsish.modes import AcknowledgeMode
@@ -78,8 +73,8 @@ class ClientSession:
         """The other open consumers of this session on the same queue, with which it shares; under "never" with none."""
         if self.connection.options.cancel_on_commit == "never":
             return []
-        queue = consumer.destination
-        return [c for c in self.consumers if c is not consumer and c.destination == queue and not c.browsing]
+        origin = consumer.origin
+        return [c for c in self.consumers if c is not consumer and c.origin == origin and not c.browsing]
 
     def has_sibling(self, consumer: ClientConsumer) -> bool:
         return len(self.consumers) > 1 and not consumer.browsing and bool(self.siblings(consumer))
@@ -211,8 +206,7 @@ class ClientSession:
         handed_over = self.ledger.take_handed_over()
         if not handed_over:
             return
-        queues = {d.link.context.destination for d in handed_over}
-        consumers = [c for c in self.consumers if c.destination in queues and not c.browsing]
+        consumers = self._on({d.link.context.origin for d in handed_over})
         try:
             yield from self.drain(consumers, self.connection.request_deadline())
         finally:
@@ -241,7 +235,7 @@ class ClientSession:
         was lost, `IllegalStateError` when the session is not transacted or closed.
         """
         controller = self.transaction()
-        queues = set(controller.retired)
+        origins = set(controller.retired)
         cancelled = self._cancelled_at_commit() if controller.broken is None else []
         try:
             yield from self.drain(cancelled, self.connection.request_deadline())
@@ -258,7 +252,7 @@ class ClientSession:
                 self._tell("committed")
         except TransactionRolledBackError:
             self._tell("rolled_back")
-            yield from self._take_back(queues)
+            yield from self._take_back(origins)
             raise
         finally:
             self._transaction_over()
@@ -302,13 +296,13 @@ class ClientSession:
         if self.connection.trace is not None:
             self.connection.trace.discharged(self, event)
 
-    def _on(self, queues: set[Destination]) -> list[ClientConsumer]:
+    def _on(self, origins: set[Hashable]) -> list[ClientConsumer]:
         """Every consumer on these queues, not only those that took part (docs/transacted-session.md)."""
-        return [c for c in self.consumers if c.destination in queues and not c.browsing]
+        return [c for c in self.consumers if c.origin in origins and not c.browsing]
 
-    def _take_back(self, queues: set[Destination]) -> Procedure[None]:
+    def _take_back(self, origins: set[Hashable]) -> Procedure[None]:
         """The broker rolled back by itself: give back the unread, so that what it put back comes first again."""
-        consumers = self._on(queues) if queues else [c for c in self.consumers if not c.browsing]
+        consumers = self._on(origins) if origins else [c for c in self.consumers if not c.browsing]
         self._transaction_over()
         handed_over = self.ledger.take_handed_over()
         try:
@@ -337,41 +331,8 @@ class ClientSession:
     # -- consumers and life ----------------------------------------------------------------------------------------
 
     def add_consumer(self, consumer: ClientConsumer) -> Procedure[None]:
-        """Attach a consumer; unread buffers of its siblings go back first, so that it sees all there is (D1)."""
-        self.check()
-        self.connection.temporary.check_consumable(consumer.destination)
-        yield from self.ready_to_consume()
-        if self.siblings(consumer) and not consumer.browsing:
-            yield from self._cancel_for(consumer)
-        self.check()  # what was waited for came, and may have been the last thing that came
-        self.consumers.append(consumer)
-        try:
-            attach_consumer(consumer)
-            yield consumer.attached, self.connection.request_deadline()
-            yield from self._check_filters(consumer)
-        except BaseException:
-            if consumer in self.consumers:
-                self.consumers.remove(consumer)
-            raise
-
-    def _check_filters(self, consumer: ClientConsumer) -> Procedure[None]:
-        """The broker names the filters it honours (Part 3, 3.5.3); without one, wrong messages come through (M61)."""
-        link = consumer.link
-        if link is None or not isinstance(link.source, Source) or not link.source.filter:
-            return
-        granted = link.remote_source.filter or {} if isinstance(link.remote_source, Source) else {}
-        missing = [name for name in link.source.filter if name not in granted]
-        if missing:
-            yield from consumer.close()
-            raise UnsupportedFeatureError(f"the broker does not apply the filter {', '.join(missing)}", scope="link")
-
-    def _cancel_for(self, newcomer: ClientConsumer) -> Procedure[None]:
-        siblings = self.siblings(newcomer)
-        self.consumers.append(newcomer)  # from now on the siblings' credit is on demand
-        try:
-            yield from self.cancel(siblings, self.connection.request_deadline())
-        finally:
-            self.consumers.remove(newcomer)
+        """Attach a consumer or browser; see `attaching.join` for what is refused."""
+        return join(consumer)
 
     def leave(self, party: ClientConsumer | ClientProducer, detached: Future[None]) -> Procedure[None]:
         """Wait until the broker has detached a link that closes; a loss meanwhile is known to it."""
@@ -406,6 +367,8 @@ class ClientSession:
                 yield from self._give_all_back()
             finally:
                 self.engine_session.end()
+                for consumer in [*self.consumers, *self.lingering]:
+                    self.connection.subscriptions.leave(consumer)
             yield self.ended, self.connection.close_deadline()
         self.connection.sessions.discard(self)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Hashable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,6 @@ from jmsish.errors import (
 
 if TYPE_CHECKING:
     from jmsish.client.session import ClientSession
-    from jmsish.destination import Destination
     from jmsish.engine.link import Link
 
 NONE, DECLARING, DECLARED, DISCHARGING = range(4)
@@ -70,7 +70,8 @@ class TransactionController:
         """What is discharged is to be committed."""
         self.accepted: TransactionalState | None = None
         self.posting: TransactionalState | None = None
-        self.retired: set[Destination] = set()
+        self.retired: set[Hashable] = set()
+        """The queues and subscriptions that messages were taken from."""
         self.sent = 0
         self.broken: JMSError | None = None
         self._unsent: deque[tuple[bytes, Future[Any]]] = deque()
