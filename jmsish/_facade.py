@@ -10,23 +10,19 @@ from datetime import timedelta
 from time import time
 from typing import Any
 
+from jmsish._creators import Creators
 from jmsish._version import VERSION
 from jmsish.client.connection import DESIRED, ClientConnection, check_client_id
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer, Completion
 from jmsish.client.session import ClientSession
-from jmsish.destination import Destination, Queue, Topic
+from jmsish.destination import Destination
 from jmsish.engine.codec import MessageTemplate, encode_for_send
 from jmsish.engine.engine import Engine
 from jmsish.engine.sasl import SaslClient
 from jmsish.errors import IllegalStateError, InvalidDestinationError, JMSError
 from jmsish.message import (
-    BytesMessage,
-    MapMessage,
     Message,
-    ObjectMessage,
-    StreamMessage,
-    TextMessage,
     body_to_message,
 )
 from jmsish.modes import AcknowledgeMode, DeliveryMode
@@ -109,7 +105,7 @@ class ConnectionMetaData:
         self.remote_capabilities: tuple[str, ...] = tuple(remote.offered_capabilities) if remote else ()
 
 
-class SessionFace:
+class SessionFace(Creators):
     """The members of a session that do not wait."""
 
     _core: ClientSession
@@ -129,37 +125,9 @@ class SessionFace:
         """Whether the session was closed, by the application or by a failure."""
         return self._core.closed or self._core.failure is not None
 
-    def create_queue(self, name: str) -> Queue:
-        """The queue of this name.  It is a value: nothing is asked of, or made at, the broker."""
-        return Queue(name)
-
-    def create_topic(self, name: str) -> Topic:
-        """The topic of this name.  It is a value: nothing is asked of, or made at, the broker."""
-        return Topic(name)
-
-    def create_message(self) -> Message:
-        """A message without a body."""
-        return Message()
-
-    def create_text_message(self, text: str | None = None) -> TextMessage:
-        """A message whose body is a text."""
-        return TextMessage(text)
-
-    def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
-        """A message whose body is octets."""
-        return BytesMessage(data)
-
-    def create_map_message(self, mapping: Mapping[str, Any] | None = None) -> MapMessage:
-        """A message whose body maps names to values."""
-        return MapMessage(mapping)
-
-    def create_stream_message(self, items: Any = ()) -> StreamMessage:
-        """A message whose body is a sequence of values."""
-        return StreamMessage(items)
-
-    def create_object_message(self, value: Any = None) -> ObjectMessage:
-        """A message whose body is a value that AMQP has a type for, lists and maps included."""
-        return ObjectMessage(value)
+    def _check_open(self) -> None:
+        if self._core.closed:
+            raise IllegalStateError("the session is closed")
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "open"
