@@ -68,9 +68,7 @@ class ClientConnection:
         self.user_id: str | None = None
         """What sent messages carry as JMSXUserID (M22), or None."""
         self.prefixes: tuple[str, str] = ("", "")
-        self.started = False
-        self.was_started = False
-        self.opening = False
+        self.started = self.was_started = self.opening = self.closed = self._failed = False
         self.authenticated: Future[None] = Future()
         """Done when frames may follow: the protocol is agreed upon and SASL, where there is any, went well."""
         self.opened: Future[None] = Future()
@@ -78,9 +76,7 @@ class ClientConnection:
         self.calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.trace = trace_if_wanted(self.calls)
         self.exception_listener: Callable[[JMSError], Any] | None = None
-        self.closed = False
         self.failure: JMSError | None = None
-        self._failed = False
         self._at_hand: list[tuple[Any, ...]] = []
         """What is being acted on: where that is broken off, some outcomes in it are not told yet."""
         self._named = 0
