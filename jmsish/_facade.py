@@ -171,13 +171,10 @@ AS_THE_PRODUCER_SAYS = (None,) * 5
 """Delivery mode, priority, time to live, delay and properties of a send that names none of them."""
 
 
-class ProducerFace:
-    """The settings of a producer, and how a message is made ready to be sent."""
+class ProducerSettings:
+    """What a producer says of the messages it sends."""
 
-    _core: ClientProducer
-
-    def __init__(self, core: ClientProducer) -> None:
-        self._core = core
+    def __init__(self) -> None:
         self._delivery_mode = DeliveryMode.PERSISTENT
         self._priority = DEFAULT_PRIORITY
         self._time_to_live = 0.0
@@ -186,15 +183,6 @@ class ProducerFace:
         """Whether sent messages go without an id."""
         self.disable_message_timestamp = False
         """Whether sent messages go without a timestamp."""
-        self._id_prefix = f"ID:{uuid.uuid4()}:"
-        self._sent = 0
-        self._terms: tuple[Any, ...] = ()
-        self._template: MessageTemplate | None = None
-
-    @property
-    def destination(self) -> Destination | None:
-        """Where messages go; None for an anonymous producer, which takes it with each send."""
-        return self._core.destination
 
     @property
     def delivery_mode(self) -> DeliveryMode:
@@ -231,6 +219,25 @@ class ProducerFace:
     @delivery_delay.setter
     def delivery_delay(self, duration: Duration) -> None:
         self._delivery_delay = seconds_of(duration, "delivery_delay")
+
+
+class ProducerFace(ProducerSettings):
+    """The settings of a producer, and how a message is made ready to be sent."""
+
+    _core: ClientProducer
+
+    def __init__(self, core: ClientProducer) -> None:
+        super().__init__()
+        self._core = core
+        self._id_prefix = f"ID:{uuid.uuid4()}:"
+        self._sent = 0
+        self._terms: tuple[Any, ...] = ()
+        self._template: MessageTemplate | None = None
+
+    @property
+    def destination(self) -> Destination | None:
+        """Where messages go; None for an anonymous producer, which takes it with each send."""
+        return self._core.destination
 
     def _choose_destination(self, destination: Destination | None) -> Destination:
         own = self._core.destination
