@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import jmsish
 from tests.house.source import ROOT
 
 
@@ -27,6 +28,23 @@ def test_the_first_thing_a_reader_sees_runs() -> None:
 def test_getting_started_runs_from_top_to_bottom() -> None:
     page = ROOT / "docs/getting-started.md"
     run(page, blocks(page))
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("from-*.md")), ids=lambda page: page.stem)
+def test_the_program_of_a_migration_page_runs(page: Path) -> None:
+    """Those blocks of it that are ours: each makes invoices of the orders, and leaves none of these."""
+    ours = [block for block in blocks(page) if block.startswith("# jmsish\n")]
+    assert ours
+    for source in ours:
+        with jmsish.EmbeddedBroker() as broker, jmsish.connect(broker.url) as connection:
+            session = connection.create_session()
+            producer = session.create_producer(session.create_queue("orders"))
+            for name in ("lamp", "chair"):
+                producer.send(name, properties={"customer": f"who wants a {name}"})
+            exec(compile(source, page.name, "exec"), {"url": broker.url})  # noqa: S102
+            assert broker.queue("orders").depth == 0
+            invoices = [(message.body, message.properties["customer"]) for message in broker.queue("invoices").messages()]
+        assert invoices == [(f"invoice for {name}", f"who wants a {name}") for name in ("lamp", "chair")]
 
 
 @pytest.mark.parametrize("command", ["run", "test"])
