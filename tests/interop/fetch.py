@@ -55,6 +55,11 @@ def proton() -> None:
         raise Missing("python-qpid-proton is not installed (pip install 'jmsish[peers]', needs a C compiler)")
 
 
+def stomp() -> None:
+    if importlib.util.find_spec("stomp") is None:
+        raise Missing("stomp.py is not installed (pip install 'jmsish[peers]')")
+
+
 def rhea() -> Path:
     """The folder that NODE_PATH must name."""
     program("node", "rhea")

@@ -37,7 +37,7 @@ IDS: dict[str, tuple[Any, str]] = {
 }
 """Ids as they stand in a message, and how JMS writes them."""
 
-# The body, whether it is in the section that fits it (data, sequence) or a value, its content type, and what it is in JMS.
+# The body; whether it is in the section that fits it (data, sequence) or a value; its content type; what it is to JMS.
 BODIES: dict[str, tuple[Any, bool, str | None, str]] = {
     "value-string": ("text", False, None, "TextMessage"),
     "nothing": (None, False, None, "BytesMessage"),  # Proton writes no section.
