@@ -10,17 +10,17 @@ from datetime import timedelta
 from time import time
 from typing import Any
 
+from jmsish._consuming import check_destination as check_destination
 from jmsish._creators import Creators
 from jmsish._version import VERSION
 from jmsish.client.connection import DESIRED, ClientConnection, check_client_id
-from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer, Completion
 from jmsish.client.session import ClientSession
 from jmsish.destination import Destination
 from jmsish.engine.codec import MessageTemplate, encode_for_send
 from jmsish.engine.engine import Engine
 from jmsish.engine.sasl import SaslClient
-from jmsish.errors import IllegalStateError, InvalidDestinationError, JMSError
+from jmsish.errors import IllegalStateError, JMSError
 from jmsish.message import (
     Message,
     body_to_message,
@@ -134,37 +134,10 @@ class SessionFace(Creators):
         return f"<{type(self).__name__} {self._core.mode.name} {state}>"
 
 
-def check_destination(destination: Any) -> Destination:
-    if isinstance(destination, str):
-        raise TypeError(f"a destination is made by create_queue({destination!r}) or create_topic({destination!r})")
-    if not isinstance(destination, Destination):
-        raise InvalidDestinationError(f"{destination!r} is no destination")
-    return destination
-
-
 def check_mode(transacted: bool, acknowledge_mode: AcknowledgeMode) -> AcknowledgeMode:
     """The mode of a new session; `transacted` goes before the mode, as in JMS."""
     mode = AcknowledgeMode(acknowledge_mode)
     return AcknowledgeMode.TRANSACTED if transacted else mode
-
-
-class ConsumerFace:
-    """The members of a consumer that do not wait."""
-
-    _core: ClientConsumer
-
-    @property
-    def destination(self) -> Destination:
-        """What the consumer reads."""
-        return self._core.destination
-
-    @property
-    def selector(self) -> str | None:
-        """The selector, or None."""
-        return self._core.selector
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._core.destination}>"
 
 
 AS_THE_PRODUCER_SAYS = (None,) * 5
@@ -330,16 +303,6 @@ def check_priority(priority: int) -> int:
     return priority
 
 
-def check_prefetch(prefetch: int | None, default: int) -> int:
-    if prefetch is None:
-        return default
-    if isinstance(prefetch, bool) or not isinstance(prefetch, int):
-        raise TypeError(f"prefetch is an int, not {type(prefetch).__name__}")
-    if not 0 <= prefetch <= 0xFFFF:
-        raise ValueError(f"prefetch is 0 to 65535, not {prefetch}")
-    return prefetch
-
-
 def forbid_in_completion(calling: Any, what: str) -> None:
     """JMS 3.1, 7.3.5: what waits for completion callbacks cannot be called from one."""
     if isinstance(getattr(calling, "__self__", None), Completion):
@@ -349,13 +312,6 @@ def forbid_in_completion(calling: Any, what: str) -> None:
 def check_listener(listener: Any) -> None:
     if listener is not None and not callable(listener):
         raise TypeError(f"a listener is a callable or None, not {type(listener).__name__}")
-
-
-def selector_of(selector: str | None) -> str | None:
-    """JMS 3.1, 3.8.1: an empty selector is none."""
-    if selector is not None and not isinstance(selector, str):
-        raise TypeError(f"a selector is a str, not {type(selector).__name__}")
-    return selector or None
 
 
 PATIENCE = 3

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from jmsish._facade import ConsumerFace, Duration, check_listener, timeout_of
+from jmsish._consuming import BodyReader, ConsumerFace
+from jmsish._facade import Duration, check_listener, timeout_of
 from jmsish.aio.closing import Closing
 from jmsish.client.consumer import ClientConsumer
 from jmsish.destination import Destination
@@ -60,16 +61,29 @@ class MessageConsumer(ConsumerFace, Closing):
     async def receive_body(self, type: type[Any], timeout: Duration | None = None) -> Any:
         """The body of the next message as `type`, or None as `receive` does.
 
-        Raises `MessageFormatError` when the body cannot be had as that type; the message is then received all the same
-        in the modes that acknowledge by themselves (JMS 3.1, 2.8.5).
+        Raises `MessageFormatError` for a stream, for a message without a body, and for a body of another type.  In a
+        session that acknowledges by itself such a message comes again before the later ones, as if it had not been
+        asked for; in the others it counts as received (JMS 3.1, 8.6).
         """
-        message = await self.receive(timeout)
-        return None if message is None else message.get_body(type)
+        seconds = timeout_of(timeout)
+        reading = BodyReader(type, self._message)
+        async with self._session._exclusive:
+            self._check_synchronous()
+            deadline = None if not seconds else monotonic() + seconds
+            steps = self._core.receive(deadline, seconds != 0, reading)
+            await self._session._driver.run(steps, cancellable=True)
+        return reading.body
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         """The messages as they come, until the consumer is closed."""
         while True:
-            message = None if self._core.closed else await self.receive()
+            message = None
+            try:
+                if not self._core.closed:
+                    message = await self.receive()
+            except IllegalStateError:
+                if not self._core.closed:  # else closed by another since it was looked at
+                    raise
             if message is None:
                 return
             yield message

@@ -29,6 +29,7 @@ from jmsish.engine.outcomes import (
     RELEASED,
     DecodeError,
     DeliveryState,
+    Rejected,
 )
 from jmsish.errors import MessageFormatError
 from jmsish.modes import AcknowledgeMode
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from jmsish.client.consumer import ClientConsumer
     from jmsish.client.session import ClientSession
     from jmsish.engine.delivery import Delivery
+
+OUTCOMES_BY_NUMBER: tuple[DeliveryState, ...] = (
+    ACCEPTED, Rejected(None), RELEASED, MODIFIED_FAILED, MODIFIED_FAILED_UNDELIVERABLE,
+)
+"""What the property JMS_AMQP_ACK_TYPE can ask for (M27)."""
 
 LAZY_BATCH = 10
 """DUPS_OK acknowledges in batches of ten (D12)."""
@@ -153,17 +159,21 @@ class ClientLedger:
         for delivery in lazy:
             self.resolve(delivery, ACCEPTED)
 
-    def acknowledge(self, delivery: Delivery | None) -> None:
-        """`Message.acknowledge`: all that the session handed over (CLIENT), or this one (INDIVIDUAL); else nothing."""
+    def acknowledge(self, delivery: Delivery | None, kind: int | None = None) -> None:
+        """`Message.acknowledge`: all that the session handed over (CLIENT), or this one (INDIVIDUAL); else nothing.
+
+        `kind` is the property JMS_AMQP_ACK_TYPE of the message: which outcome it is to be, 1 (accepted) to 5 (M27).
+        """
         self.session.check()
         mode = self.session.mode
+        outcome = OUTCOMES_BY_NUMBER[(kind or 1) - 1]
         if mode is AcknowledgeMode.CLIENT:
             delivered, self.delivered = self.delivered, {}
             for each in delivered.values():
-                self.resolve(each, ACCEPTED)
+                self.resolve(each, outcome)
         elif mode is AcknowledgeMode.INDIVIDUAL and delivery is not None and delivery.id in self.delivered:
             del self.delivered[delivery.id]
-            self.resolve(delivery, ACCEPTED)
+            self.resolve(delivery, outcome)
 
     def listener_returned(self) -> None:
         """AUTO and DUPS_OK: what the listener worked on is acknowledged, unless it was recovered meanwhile (D7)."""

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jmsish._facade import SessionFace, check_destination, check_prefetch, forbid_in_completion, selector_of
+from jmsish._consuming import check_destination, check_queue, new_consumer, selector_of
+from jmsish._facade import SessionFace, forbid_in_completion
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer
 from jmsish.client.session import ClientSession
+from jmsish.client.subscriptions import Subscription
 from jmsish.destination import Destination, TemporaryQueue, TemporaryTopic, Topic
 from jmsish.engine.codec import ReceivedMessage
 from jmsish.engine.delivery import Delivery
@@ -37,7 +39,7 @@ class _Acknowledger:
     def acknowledge(self, message: Message) -> None:
         session = self._session
         with session._exclusive:
-            session._driver.call(session._core.ledger.acknowledge, self._delivery)
+            session._driver.call(session._core.ledger.acknowledge, self._delivery, message._ack_type)
             session._driver.flush()
             session._driver.poll()
 
@@ -67,20 +69,78 @@ class Session(SessionFace, Closing):
         *,
         no_local: bool = False,
         prefetch: int | None = None,
+        priority: int = 0,
     ) -> MessageConsumer:
-        """A consumer of `destination`.
+        """A consumer of `destination`; of a topic, by a subscription that begins and ends with it.
 
-        `prefetch` is how many messages may be sent ahead of `receive` (default: the connection's option).  Raises
-        `InvalidDestinationError` when the destination cannot be consumed from.
+        Messages that `selector` does not match stay on a queue for others.  With `no_local` a topic's consumer does not
+        get what its own connection publishes.  `prefetch` is how many messages may be sent ahead of `receive` (default:
+        the connection's option); `priority` is the consumer's at its queue: the highest with credit is served first.
+        Raises `InvalidDestinationError` when the destination cannot be consumed from, `InvalidSelectorError` for a
+        fault in the selector, `UnsupportedFeatureError` when the broker does not apply it (JMS 3.1, 8.2, 8.3.1).
         """
-        core = self._new_consumer(check_destination(destination), selector, no_local=no_local, prefetch=prefetch)
-        consumer = self._faces[core] = MessageConsumer(self, core)
-        return consumer
+        return self._consume(destination, selector, no_local=no_local, prefetch=prefetch, priority=priority)
+
+    def create_durable_consumer(
+        self,
+        topic: Topic,
+        name: str,
+        selector: str | None = None,
+        *,
+        no_local: bool = False,
+        prefetch: int | None = None,
+    ) -> MessageConsumer:
+        """The consumer of an unshared durable subscription: made at the first call, kept until `unsubscribe`.
+
+        It belongs to the client id of the connection; with another topic, selector or `no_local` it is made anew, and
+        what it had collected is gone.  Raises `IllegalStateError` without a client id, while another consumer reads it,
+        or while it is shared; see also `create_consumer` (JMS 3.1, 8.3.3).
+        """
+        subscription = Subscription(name, durable=True, shared=False)
+        return self._consume(topic, selector, no_local=no_local, prefetch=prefetch, subscription=subscription)
+
+    def create_shared_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, *, prefetch: int | None = None
+    ) -> MessageConsumer:
+        """A consumer of a shared subscription that lives as long as a consumer of it.
+
+        Each message goes to one of them.  Connections with a client id share by that and the name, the others by the
+        name alone.  Raises `IllegalStateError` while consumers of this connection read it from another topic or with
+        another selector, `UnsupportedFeatureError` when the broker has no shared subscriptions; see also
+        `create_consumer` (JMS 3.1, 8.3.2).
+        """
+        subscription = Subscription(name, durable=False, shared=True)
+        return self._consume(topic, selector, prefetch=prefetch, subscription=subscription)
+
+    def create_shared_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, *, prefetch: int | None = None
+    ) -> MessageConsumer:
+        """A consumer of a shared durable subscription: made at the first call, kept until `unsubscribe`.
+
+        Without consumers it collects; opened then with another topic or selector it is made anew.  Raises as
+        `create_shared_consumer` does, and `IllegalStateError` where the name is one of an unshared durable subscription
+        (JMS 3.1, 8.3.4).
+        """
+        subscription = Subscription(name, durable=True, shared=True)
+        return self._consume(topic, selector, prefetch=prefetch, subscription=subscription)
+
+    def unsubscribe(self, name: str) -> None:
+        """End a durable subscription, with all it has collected.
+
+        Raises `InvalidDestinationError` when there is none of this name, `IllegalStateError` or `JMSError` while a
+        consumer reads it or has messages of it unacknowledged or in a transaction (JMS 3.1, 8.3.3).
+        """
+        with self._exclusive:
+            self._core.check()
+            self._driver.run(self._core.connection.subscriptions.unsubscribe(name))
 
     def create_browser(self, queue: Destination, selector: str | None = None) -> QueueBrowser:
-        """A browser of `queue`: looks without taking."""
+        """A browser of `queue`: looks at the messages that `selector` matches without taking them (JMS 3.1, 4.1.5).
+
+        Raises `InvalidDestinationError` for a topic, `InvalidSelectorError` for a fault in the selector.
+        """
         self._core.check()
-        return QueueBrowser(self, check_destination(queue), selector_of(selector))
+        return QueueBrowser(self, check_queue(queue), selector_of(selector))
 
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
         """A producer that sends to `destination`, or, without one, to the destination given with each send."""
@@ -168,16 +228,13 @@ class Session(SessionFace, Closing):
 
     # -- for the other rooms of this face ---------------------------------------------------------------------------
 
-    def _new_consumer(
-        self, destination: Destination, selector: str | None, *, no_local: bool = False, prefetch: int | None = None,
-        browsing: bool = False,
-    ) -> ClientConsumer:
-        options = self._core.connection.options
-        default = options.prefetch_for(topic=isinstance(destination, Topic), browser=browsing)
-        core = ClientConsumer(
-            self._core, destination, prefetch=check_prefetch(prefetch, default), browsing=browsing,
-            selector=selector_of(selector), no_local=no_local,
-        )
+    def _consume(self, destination: Destination, selector: str | None, **wishes: Any) -> MessageConsumer:
+        core = self._new_consumer(destination, selector, **wishes)
+        consumer = self._faces[core] = MessageConsumer(self, core)
+        return consumer
+
+    def _new_consumer(self, destination: Destination, selector: str | None, **wishes: Any) -> ClientConsumer:
+        core = new_consumer(self._core, destination, selector, **wishes)
         with self._exclusive:
             self._driver.run(self._core.add_consumer(core))
         return core
@@ -199,7 +256,6 @@ class Session(SessionFace, Closing):
         individual = self._core.mode is AcknowledgeMode.INDIVIDUAL
         message._owner = _Acknowledger(self, delivery) if individual else self._acknowledger
         return message
-
 
     def __hash__(self) -> int:
         return id(self)

@@ -12,6 +12,7 @@ STOREYS = {
     "client": 3,
     "broker": 3,
     "drivers": 3,
+    "_consuming": 4,
     "_creators": 4,
     "_facade": 4,
     "_simplified": 4,
