@@ -28,6 +28,7 @@ from jmsish.errors import *  # noqa: F403
 from jmsish.errors import __all__ as _errors
 from jmsish.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from jmsish.modes import AcknowledgeMode, DeliveryMode
+from jmsish.selector import Selector
 from jmsish.sync import Connection, ConnectionFactory, MessageConsumer, MessageProducer, QueueBrowser, Session, connect
 from jmsish.types import Byte, Char, Double, Float, Int, Long, Short
 
@@ -53,6 +54,7 @@ __all__ = [
     "ObjectMessage",
     "Queue",
     "QueueBrowser",
+    "Selector",
     "Session",
     "Short",
     "StreamMessage",

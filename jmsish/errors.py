@@ -102,7 +102,23 @@ class InvalidDestinationError(JMSError):
 
 
 class InvalidSelectorError(JMSError):
-    """The text of a message selector has a fault; the message points at it."""
+    """The text of a message selector has a fault; the message points at it.
+
+    ``position`` is the offset of the fault in the text, or ``None`` when it was the peer that refused the selector.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        scope: str | None = None,
+        condition: str | None = None,
+        description: str | None = None,
+        info: Mapping[Any, Any] | None = None,
+        position: int | None = None,
+    ) -> None:
+        super().__init__(message, scope=scope, condition=condition, description=description, info=info)
+        self.position = position
 
 
 class JMSSecurityError(JMSError):
