@@ -180,7 +180,7 @@ class ClientConsumer:
         buffer = self.buffer
         while buffer:
             delivery = buffer.popleft()
-            if self.browsing or self.session.ledger.screen(self, delivery):
+            if self.session.ledger.screen(self, delivery):
                 if not buffer:
                     self.window = min(self.window * 2, max(self.prefetch, 1))
                 return delivery

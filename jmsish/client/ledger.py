@@ -69,24 +69,26 @@ class ClientLedger:
     # -- hand-over -------------------------------------------------------------------------------------------------
 
     def screen(self, consumer: ClientConsumer, delivery: Delivery) -> bool:
-        """Whether a delivery may be handed over; an expired or over-delivered one is disposed of instead (M84, M85)."""
+        """Whether a delivery may be handed over; an expired or over-delivered one is disposed of instead (M84, M85).
+
+        A browser is not shown what has expired either, and what it passes over it leaves as it is.
+        """
         connection = self.session.connection
         payload = delivery.payload
+        outcome: DeliveryState = MODIFIED_FAILED_UNDELIVERABLE
         try:
             received = delivery.context = ReceivedMessage(payload)
             expiry = property_at(payload, received.bare, ABSOLUTE_EXPIRY_TIME)
             if not expiry or expiry > connection.wall_milliseconds():
                 limit = connection.options.max_redeliveries
-                if limit is None or received.prefix.header.delivery_count <= limit:
+                if limit is None or consumer.browsing or received.prefix.header.delivery_count <= limit:
                     return True
-                self.dispose(delivery, OUTCOMES_OF_POLICY[connection.options.redelivery_outcome])
-            else:
-                self.dispose(delivery, MODIFIED_FAILED_UNDELIVERABLE)
+                outcome = OUTCOMES_OF_POLICY[connection.options.redelivery_outcome]
         except (DecodeError, TypeError) as fault:
             # Never dropped, never looped: somebody else may understand it, we do not.
-            self.dispose(delivery, MODIFIED_FAILED_UNDELIVERABLE)
             text = f"a message on {consumer.destination} cannot be read and was given back: {fault}"
             connection.report(MessageFormatError(text))
+        self.dispose(delivery, ACCEPTED if consumer.browsing else outcome)
         consumer.replenish()
         return False
 

@@ -19,6 +19,7 @@ from jmsish.engine.engine import Engine
 from jmsish.engine.link import Link
 from jmsish.engine.outcomes import (
     ACCEPTED,
+    AmqpError,
     Coordinator,
     Declare,
     Declared,
@@ -35,10 +36,13 @@ from .frames import Frame, read
 class Peer:
     """The far end of one client connection."""
 
-    def __init__(self, **options: Any) -> None:
-        self.engine = Engine(server=True, container_id="peer", offered_capabilities=("ANONYMOUS-RELAY",))
-        near = Engine(server=False, container_id="client")
+    def __init__(
+        self, *, offers: tuple[str, ...] = ("ANONYMOUS-RELAY",), client_id: str | None = None, **options: Any
+    ) -> None:
+        self.engine = Engine(server=True, container_id="peer", offered_capabilities=offers)
+        near = Engine(server=False, container_id=client_id or "client")
         self.core = ClientConnection(near, ConnectionOptions(**options), lambda: 1_700_000_000.0, "peer")
+        self.core.client_id = client_id
         self.log: list[str] = []
         self.frames: list[Frame] = []
         self.messages: list[bytes] = []
@@ -50,6 +54,10 @@ class Peer:
         self.answers_declares = True
         self.answer: Callable[[bool], Any] | None = lambda fail: ACCEPTED
         """What a discharge is answered with; None is no answer."""
+        self.answer_attach: Callable[[Link], Any] = Link.attach
+        """What is done about an attach: by default it is granted as it was asked for."""
+        self.answer_close: Callable[[Link], AmqpError | None] = lambda link: None
+        """The error that answers a detach."""
         self.run(self.core.open())
         self.core.start()
 
@@ -143,7 +151,7 @@ class Peer:
             elif kind == events.ATTACHED:
                 self._attached(event[1])
             elif kind == events.DETACHED and event[1].attached:
-                event[1].detach(closed=event[2])
+                event[1].detach(closed=event[2], error=self.answer_close(event[1]))
             elif kind == events.ENDED:
                 event[1].end()
             elif kind == events.DELIVERED:
@@ -154,13 +162,14 @@ class Peer:
             self._serve(link)
 
     def _attached(self, link: Link) -> None:
-        link.attach()
+        self.answer_attach(link)
         if link.is_sender:
             self.links.append(link)
             return
         if isinstance(link.remote_target, Coordinator):
             self.coordinators.append(link)
-        link.flow(100)
+        if link.attached:
+            link.flow(100)
 
     def _serve(self, link: Link) -> None:
         while self.messages and link.credit > 0 and link.attached and link.remote_attached:
