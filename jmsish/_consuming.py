@@ -12,6 +12,7 @@ from jmsish.destination import Destination
 from jmsish.engine.delivery import Delivery
 from jmsish.errors import InvalidDestinationError, MessageFormatError
 from jmsish.message import Message, StreamMessage
+from jmsish.selector import Selector
 from jmsish.types import Int
 
 __all__ = [
@@ -112,11 +113,7 @@ def check_consumer_priority(priority: int) -> int:
 
 def selector_of(selector: str | None) -> str | None:
     """The selector, once it has been understood; blank is none (jms rule 180).  Raises `InvalidSelectorError`."""
-    if selector is None:
-        return None
-    if not isinstance(selector, str):
-        raise TypeError(f"a selector is a str, not {type(selector).__name__}")
-    return selector if selector.strip() else None
+    return None if Selector.parse(selector) is None else selector
 
 
 class BodyReader:

@@ -40,7 +40,11 @@ if TYPE_CHECKING:
     from jmsish.engine.delivery import Delivery
 
 OUTCOMES_BY_NUMBER: tuple[DeliveryState, ...] = (
-    ACCEPTED, Rejected(None), RELEASED, MODIFIED_FAILED, MODIFIED_FAILED_UNDELIVERABLE,
+    ACCEPTED,
+    Rejected(None),
+    RELEASED,
+    MODIFIED_FAILED,
+    MODIFIED_FAILED_UNDELIVERABLE,
 )
 """What the property JMS_AMQP_ACK_TYPE can ask for (M27)."""
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.session import EngineSession
 
+
 class ClientSession:
     """One JMS session over one AMQP session."""
 

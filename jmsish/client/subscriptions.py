@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jmsish.client.connection import ClientConnection
     from jmsish.client.consumer import ClientConsumer
 
+
 @dataclass(frozen=True)
 class Subscription:
     """Which subscription of its topic a consumer reads."""
@@ -164,7 +165,9 @@ class Subscriptions:
         yield from connection.open()
         given = connection.client_id_given
         link = connection.own_session.begin().receiver(
-            self.link_name(wanted, 1), source=None, target=Target(),
+            self.link_name(wanted, 1),
+            source=None,
+            target=Target(),
             desired_capabilities=() if given else ("shared", "global"),
         )
         lookup = OwnLink(connection.own_session, link, f"durable subscription {name!r}")

@@ -36,7 +36,10 @@ class TemporaryNodes:
             name,
             source=Source(address=name, outcomes=OUTCOMES),
             target=Target(
-                address=None, dynamic=True, expiry_policy="link-detach", capabilities=(kind.capability,),
+                address=None,
+                dynamic=True,
+                expiry_policy="link-detach",
+                capabilities=(kind.capability,),
                 dynamic_node_properties={Symbol("lifetime-policy"): DELETE_ON_CLOSE},
             ),
         )

@@ -318,9 +318,7 @@ def test_m64_a_second_unshared_durable_consumer() -> None:
     scene.subscribe(UNSHARED_DURABLE)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [(UNSHARED_DURABLE, SHARED_DURABLE), (SHARED_DURABLE, UNSHARED_DURABLE)]
-)
+@pytest.mark.parametrize(("first", "second"), [(UNSHARED_DURABLE, SHARED_DURABLE), (SHARED_DURABLE, UNSHARED_DURABLE)])
 def test_m64_shared_and_unshared(first: Subscription, second: Subscription) -> None:
     """A durable subscription in use is one or the other."""
     scene = Scene()
