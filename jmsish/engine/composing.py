@@ -86,7 +86,7 @@ def encode_for_send(
     message._expiration = expiration
     message._priority = priority
     message._delivery_mode = _MODES[delivery_mode]
-    message._delivery_time = delivery_time or timestamp
+    message._delivery_time = delivery_time or now
     return payload
 
 
@@ -190,7 +190,8 @@ def _content(message: Message) -> tuple[bytes, bytes]:
     source = message._source
     if source is not None and message._locked_body:
         return encode(source.property(CONTENT_TYPE)), encode(source.property(CONTENT_ENCODING))
-    return encode_symbol(OCTET_STREAM) if isinstance(message, BytesMessage) else NULL, NULL
+    content_type = OCTET_STREAM if isinstance(message, BytesMessage) else message._content_type
+    return NULL if content_type is None else encode_symbol(content_type), NULL
 
 
 def _application_properties(message: Message) -> bytes:

@@ -14,6 +14,8 @@ from jmsish.engine.sections import (
     PROPERTIES,
     Header,
     bare_offset,
+    check_properties,
+    check_sections,
     message_annotations_at,
     offset_behind,
     property_at,
@@ -44,6 +46,7 @@ _PREFIX_SIZE_LIMIT = 512
 
 
 def _decode_prefix(octets: bytes) -> Prefix:
+    check_sections(octets)
     header, rest = split_header(octets)
     prefix = Prefix(header, message_annotations_at(octets, rest)[0])
     if len(octets) <= _PREFIX_SIZE_LIMIT:
@@ -59,7 +62,7 @@ class ReceivedMessage:
     Values are decoded afresh at each call, so a caller may keep and change what it gets.
     """
 
-    __slots__ = ("_body_at", "bare", "payload", "prefix")
+    __slots__ = ("_body_at", "_properties_end", "bare", "payload", "prefix")
 
     def __init__(self, payload: bytes) -> None:
         self.payload = payload
@@ -67,6 +70,23 @@ class ReceivedMessage:
         octets = payload[:bare]
         self.prefix = _PREFIXES.get(octets) or _decode_prefix(octets)
         self._body_at = -1
+        self._properties_end = -2
+
+    def check(self) -> Any:
+        """The expiry time, ``None`` if there is none; ``DecodeError`` if the sections are not what Part 3, 3.2 says.
+
+        What is inside the body and the application properties is decoded, and so checked, when it is read.
+        """
+        payload, size = self.payload, len(self.payload)
+        expiry, pos = check_properties(payload, self.bare)
+        self._properties_end = pos
+        # A short text that ends the message, which most do: it has nothing behind it to be out of order.
+        if pos + 4 < size and payload[pos : pos + 4] == b"\x00Sw\xa1" and pos + 5 + payload[pos + 4] == size:
+            self._body_at = pos
+        else:
+            check_sections(payload, pos, PROPERTIES)
+            self._body_at = offset_behind(payload, APPLICATION_PROPERTIES, pos)
+        return expiry
 
     def header(self) -> Header:
         """The header, with the defaults of the standard for what is not in it."""
@@ -101,6 +121,10 @@ class ReceivedMessage:
         if not isinstance(fields, list) or len(fields) > PROPERTY_COUNT:
             raise DecodeError("properties that are no list of thirteen fields", self.bare)
         return fields + [None] * (PROPERTY_COUNT - len(fields))
+
+    def has_application_properties(self) -> bool:
+        """Whether there is such a section; known at once after :meth:`check`."""
+        return self._body_at != self._properties_end and bool(self.application_property_octets())
 
     def application_properties(self) -> dict[str, Any]:
         """The application properties, empty if there are none."""

@@ -9,7 +9,7 @@ descriptor, which everybody writes, by its octets; any other form takes the long
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
@@ -28,7 +28,15 @@ from jmsish.engine.encoding import (
     encode_ubyte,
     encode_uint,
 )
-from jmsish.message.fields import ABSOLUTE_EXPIRY_TIME, AMQP_SEQUENCE, AMQP_VALUE, DATA
+from jmsish.message.fields import (
+    ABSOLUTE_EXPIRY_TIME,
+    AMQP_SEQUENCE,
+    AMQP_VALUE,
+    CORRELATION_ID,
+    DATA,
+    MESSAGE_ID,
+    PROPERTY_COUNT,
+)
 from jmsish.types import UByte, UInt
 
 HEADER = 0x70
@@ -49,6 +57,20 @@ _SYMBOLIC = {
     "amqp:amqp-value:*": AMQP_VALUE,
     "amqp:footer:map": FOOTER,
 }
+
+_LISTS, _MAPS, _BINARIES = frozenset({0x45, 0xC0, 0xD0}), frozenset({0xC1, 0xD1}), frozenset({0xA0, 0xB0})
+_FORMS: dict[int, Container[int]] = {
+    HEADER: _LISTS,
+    DELIVERY_ANNOTATIONS: _MAPS,
+    MESSAGE_ANNOTATIONS: _MAPS,
+    PROPERTIES: _LISTS,
+    APPLICATION_PROPERTIES: _MAPS,
+    DATA: _BINARIES,
+    AMQP_SEQUENCE: _LISTS,
+    AMQP_VALUE: range(256),
+    FOOTER: _MAPS,
+}
+"""By section, the format codes of its value."""
 
 _UINT = Struct(">I").unpack_from
 
@@ -104,15 +126,17 @@ def section_at(buf: bytes, pos: int) -> tuple[int, int]:
     return code, value
 
 
-def check_sections(payload: bytes) -> None:
+def check_sections(payload: bytes, pos: int = 0, last: int = 0) -> None:
     """Raise ``DecodeError`` if the octets are not sections in the order of Part 3, 3.2, with a body of one kind.
 
-    What is inside the sections is not looked at.
+    What is inside the sections is not looked at. From ``pos`` on, where section ``last`` ends.
     """
-    pos, last, size = 0, 0, len(payload)
+    size = len(payload)
     try:
         while pos < size:
             code, value = section_at(payload, pos)
+            if payload[value] not in _FORMS[code]:
+                raise DecodeError(f"section {code:#x} of format code {payload[value]:#04x}", value)
             repeats = code == last and code in (DATA, AMQP_SEQUENCE)
             # Data, sequences and a value exclude each other, though their numbers follow one another.
             if not repeats and (code <= last or (DATA <= last <= AMQP_VALUE and code <= AMQP_VALUE)):
@@ -332,6 +356,63 @@ def property_at(payload: bytes, bare: int, index: int) -> Any:
         return decode(payload, pos)[0]
     except (IndexError, struct_error):
         raise DecodeError("the octets end inside the properties", size) from None
+
+
+# Fields that are an id: of these types, by format code (Part 3, 3.2.4: "message-id-ulong" and its three kin).
+_IDS = frozenset({0x44, 0x53, 0x80, 0x98, 0xA0, 0xB0, 0xA1, 0xB1})
+
+
+def check_properties(payload: bytes, bare: int) -> tuple[Any, int]:  # hot: run for each message that is received
+    """Whether the properties of a bare message that begins at ``bare`` are what the standard says, in one walk.
+
+    Their expiry time, ``None`` if there is none, and the offset of what follows them. ``DecodeError`` for sizes that do
+    not add up, text that is none and ids of another type; other fields of a wrong type count as absent when read.
+    """
+    size = len(payload)
+    try:
+        if payload[bare : bare + 3] == b"\x00Ss":
+            pos = bare + 3
+        elif bare >= size:
+            return None, bare
+        else:
+            code, pos = section_at(payload, bare)
+            if code != PROPERTIES:
+                return None, bare
+        code = payload[pos]
+        if code == 0xC0:
+            end, count, pos = pos + 2 + payload[pos + 1], payload[pos + 2], pos + 3
+        elif code == 0xD0:
+            end, count, pos = pos + 5 + _UINT(payload, pos + 1)[0], _UINT(payload, pos + 5)[0], pos + 9
+        elif code == 0x45:
+            return None, pos + 1
+        else:
+            raise DecodeError("properties that are no list", pos)
+        if count > PROPERTY_COUNT or end > size:
+            raise DecodeError("properties that are no list of thirteen fields", pos)
+        expiry = None
+        for index in range(count):
+            code = payload[pos]
+            if code == 0x40:
+                pos += 1
+            elif code == 0xA1:
+                start = pos + 2
+                pos = start + payload[pos + 1]
+                str(payload[start:pos], "utf-8")
+            elif code == 0x83 and index != ABSOLUTE_EXPIRY_TIME:
+                pos += 9
+            else:
+                if index in (MESSAGE_ID, CORRELATION_ID) and code not in _IDS:
+                    raise DecodeError(f"an id with the format code {code:#04x}: a string, uuid, ulong or binary", pos)
+                value, pos = decode(payload, pos)
+                if index == ABSOLUTE_EXPIRY_TIME:
+                    expiry = value
+        if pos != end:
+            raise DecodeError("the size of the properties does not match their fields", pos)
+        return expiry, end
+    except (IndexError, struct_error):
+        raise DecodeError("the octets end inside the properties", size) from None
+    except UnicodeDecodeError:
+        raise DecodeError("text in the properties that is not utf-8", bare) from None
 
 
 def peek_properties(payload: bytes, *indices: int, bare: int | None = None) -> tuple[Any, ...]:

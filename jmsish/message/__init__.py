@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jmsish.message.base import Message
 from jmsish.message.bodies import ObjectMessage, TextMessage
-from jmsish.message.incoming import body_to_message, message_from
+from jmsish.message.incoming import body_to_message, message_from, read_in
 from jmsish.message.maps import MapMessage
 from jmsish.message.octets import BytesMessage
 from jmsish.message.properties import Properties
@@ -20,4 +20,5 @@ __all__ = [
     "TextMessage",
     "body_to_message",
     "message_from",
+    "read_in",
 ]

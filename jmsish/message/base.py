@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from jmsish.destination import Destination
 from jmsish.errors import MessageFormatError, MessageNotWriteableError
 from jmsish.message import headers
+from jmsish.message.contents import fresh
 from jmsish.message.fields import MessageSource
 from jmsish.message.ids import correlation_id_text, id_from_text
 from jmsish.message.properties import Properties, TypedProperties
@@ -20,6 +21,7 @@ from jmsish.modes import DeliveryMode
 __all__ = ["Message"]
 
 _T = TypeVar("_T")
+_Self = TypeVar("_Self", bound="Message")
 
 
 class _Unread:
@@ -29,6 +31,9 @@ class _Unread:
 
     def __repr__(self) -> str:
         return "<unread>"
+
+    def __reduce__(self) -> str:
+        return "UNREAD"
 
 
 UNREAD: Any = _Unread()
@@ -44,6 +49,7 @@ class Message(TypedProperties):
     __slots__ = (
         "_ack_type",
         "_body",
+        "_content_type",
         "_correlation_id",
         "_default_destination",
         "_delivery_count",
@@ -120,6 +126,11 @@ class Message(TypedProperties):
         """The body as a natural Python value; ``None`` if there is none."""
         return None
 
+    @property
+    def content_type(self) -> str | None:
+        """What the sender said that the body is, such as ``text/plain`` (Part 3, 3.2.4); ``None`` if nothing."""
+        return self._content_type
+
     def get_body(self, type: type[_T]) -> _T | None:
         """The body as ``type``, or ``None`` if there is none; ``MessageFormatError`` if it is not of that type."""
         if not self.is_body_assignable_to(type):
@@ -137,7 +148,13 @@ class Message(TypedProperties):
     def clear_body(self) -> None:
         """Make the body empty and writable; headers and properties stay."""
         self._locked_body = False
-        self._body = None
+        self._body = self._content_type = None
+
+    def _load(self) -> None:
+        """Read what is in the body that came in; ``MessageFormatError`` if it cannot be read.
+
+        Octets stay where they are: there is nothing in them that could be wrong.
+        """
 
     def _check_writable_body(self) -> None:
         if self._locked_body:
@@ -146,6 +163,47 @@ class Message(TypedProperties):
     def _outgoing_body(self) -> tuple[int, Any]:
         """The section the body is sent as, and its value; section 0 is no body at all."""
         return 0, None
+
+    @property
+    def _typed_encoding(self) -> bool | None:
+        """``JMS_AMQP_TYPED_ENCODING``: whether an object travels as a value of AMQP; ``None`` where there is none."""
+        return None
+
+    @_typed_encoding.setter
+    def _typed_encoding(self, value: bool | None) -> None:
+        if value is not None:
+            raise MessageFormatError(f"JMS_AMQP_TYPED_ENCODING is for an ObjectMessage, not a {type(self).__name__}")
+
+    # -- copies --------------------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        """What there is to pickle: not who acknowledges it, which another process could not reach."""
+        state = self._state()
+        state["_owner"] = None
+        return getattr(self, "__dict__", None), state
+
+    def __copy__(self: _Self) -> _Self:
+        """A message of its own with the same headers, properties and body, as writable and as far read as this one."""
+        twin = self.__class__.__new__(self.__class__)
+        for name, value in self._state().items():
+            setattr(twin, name, fresh(value))
+        for name, value in getattr(self, "__dict__", {}).items():
+            setattr(twin, name, value)
+        return twin
+
+    def __deepcopy__(self: _Self, memo: dict[int, Any]) -> _Self:
+        return self.__copy__()
+
+    def _state(self) -> dict[str, Any]:
+        """The slots that have a value: a header that nobody has read yet is not read for this."""
+        state = {}
+        for kind in type(self).__mro__:
+            for name in kind.__dict__.get("__slots__", ()):
+                try:
+                    state[name] = object.__getattribute__(self, name)
+                except AttributeError:
+                    continue
+        return state
 
     # -- acknowledgement -----------------------------------------------------------------------------------------------
 
@@ -306,6 +364,7 @@ class Message(TypedProperties):
     # Slots are read as attributes of these types; TYPE_CHECKING cannot see them being filled.
     if TYPE_CHECKING:
         _ack_type: int | None
+        _content_type: str | None
         _correlation_id: Any
         _default_destination: Destination | None
         _delivery_count: int

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from jmsish.errors import MessageFormatError
 from jmsish.message.base import UNREAD, Message
 from jmsish.message.content_types import charset_of
 from jmsish.message.contents import copy_value, fresh
-from jmsish.message.fields import AMQP_VALUE, CONTENT_TYPE, DATA
-from jmsish.message.headers import text_field
+from jmsish.message.fields import AMQP_VALUE, DATA, JAVA_OBJECT
+from jmsish.message.pickling import PICKLED, pickled, unpickled
 
 __all__ = ["ObjectMessage", "TextMessage", "read_body"]
 
@@ -71,11 +72,15 @@ class TextMessage(Message):
             return value
         if section != DATA:
             raise mismatch(self, value)
-        charset = charset_of(text_field(self, CONTENT_TYPE)) or "utf-8"
+        charset = charset_of(self._content_type) or "utf-8"
         try:
             return str(value, charset)
         except UnicodeDecodeError as fault:
             raise MessageFormatError(f"the text of the message is not {charset}: {fault}") from fault
+
+    def _load(self) -> None:
+        if self._body is UNREAD:
+            self._body = self._read_text()
 
     def _has_body(self) -> bool:
         return self.text is not None
@@ -92,9 +97,10 @@ class TextMessage(Message):
 
 
 class ObjectMessage(Message):
-    """A message whose body is any value that AMQP has a type for; a serialised Java object stays the octets it came as.
+    """A message whose body is any value that AMQP has a type for: what it holds is read by clients of every language.
 
-    A value that is set is copied, and every ``body`` is a copy: changing it changes no message.
+    A value that is set is copied, and every ``body`` is a copy: changing it changes no message. A body that some
+    language serialised, a Java object or a pickle, stays the octets it came as; ``content_type`` says what they are.
     """
 
     __slots__ = ()
@@ -116,6 +122,7 @@ class ObjectMessage(Message):
     def object(self, value: Any) -> None:
         self._check_writable_body()
         self._body = copy_value(value)
+        self._content_type = None
 
     @property
     def body(self) -> Any:
@@ -126,8 +133,51 @@ class ObjectMessage(Message):
     def body(self, value: Any) -> None:
         self.object = value
 
+    def pickle(self, value: Any) -> None:
+        """Make the body a pickle of a Python object, which only Python can read, and only by :meth:`unpickle`.
+
+        ``MessageFormatError`` if it cannot be pickled.
+        """
+        self._check_writable_body()
+        self._body = pickled(value)
+        self._content_type = PICKLED
+        self._plain = False
+
+    def unpickle(self, *, allow: Iterable[type]) -> Any:
+        """The Python object whose pickle the body is, if all objects in it are of classes in ``allow``.
+
+        Reading a pickle builds whatever objects its sender chose, so it is never done without being asked, and
+        ``allow`` says what may be built; numbers, texts, octets, lists, tuples, maps and sets always may.
+        ``MessageFormatError`` if anything else is in it, or the body is no pickle; ``TypeError`` for a wrong ``allow``.
+        """
+        octets = self.object
+        if self._content_type != PICKLED or not isinstance(octets, bytes):
+            raise MessageFormatError(f"the body is no pickle: its content type is {self._content_type!r}")
+        return unpickled(octets, allow)
+
+    @property
+    def _is_serialized(self) -> bool:
+        return self._content_type in (PICKLED, JAVA_OBJECT)
+
+    @property
+    def _typed_encoding(self) -> bool | None:
+        return None if self._is_serialized else True
+
+    @_typed_encoding.setter
+    def _typed_encoding(self, value: bool | None) -> None:
+        if value is False:
+            raise MessageFormatError(
+                "JMS_AMQP_TYPED_ENCODING=False asks for a serialised Java object, which Python does not make; "
+                "an ObjectMessage holds a value of AMQP, which Java reads"
+            )
+
+    def _load(self) -> None:
+        source = self._source
+        if self._body is UNREAD and source is not None and source.body_section() != DATA:
+            self._body = read_body(self)[1]
+
     def _has_body(self) -> bool:
         return self.object is not None
 
     def _outgoing_body(self) -> tuple[int, Any]:
-        return AMQP_VALUE, self.object
+        return DATA if self._is_serialized else AMQP_VALUE, self.object

@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Mapping
+from math import isfinite, isnan
 from typing import Any
 from uuid import UUID
 
@@ -127,9 +128,9 @@ def text_of(value: Any) -> str:
     """A value as text, the way JMS converts it."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, Float):
-        return _shortest(value)
-    return str(value)
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return _shortest(value) if isinstance(value, Float) else str(value)
 
 
 _PARSE: Mapping[str, Callable[[str], Any]] = {
@@ -175,6 +176,14 @@ def _convert_none(target: str, what: str) -> Any:
     raise NumberFormatError(f"{what} is not there, or None: not a {target}")
 
 
+def _java_char(value: str) -> Char:
+    """Java has characters of 16 bits; those beyond are two of them, and so a text."""
+    char = Char(value)
+    if char > "\uffff":
+        raise ValueError(f"{value!r} does not fit the 16 bits of a Java character; write it as a string")
+    return char
+
+
 _WRITE: Mapping[str, tuple[type, Callable[[Any], Any]]] = {
     "byte": (int, Byte),
     "short": (int, Short),
@@ -184,7 +193,7 @@ _WRITE: Mapping[str, tuple[type, Callable[[Any], Any]]] = {
     "float": (float, Float),
     "double": (float, float),
     "string": (str, str),
-    "char": (str, Char),
+    "char": (str, _java_char),
     "bytes": (bytes, bytes),
 }
 

@@ -227,6 +227,7 @@ def _read_properties(message: Message) -> dict[str, Any]:
 
 READERS: Mapping[str, Callable[[Message], Any]] = {
     "_ack_type": lambda message: None,
+    "_content_type": lambda message: text_field(message, fields.CONTENT_TYPE),
     "_correlation_id": _read_correlation_id,
     "_default_destination": lambda message: None,
     "_delivery_count": _read_delivery_count,
@@ -237,6 +238,7 @@ READERS: Mapping[str, Callable[[Message], Any]] = {
     "_group_id": lambda message: text_field(message, fields.GROUP_ID),
     "_group_sequence": _read_group_sequence,
     "_message_id": _read_message_id,
+    "_part": lambda message: -1,
     "_position": lambda message: 0,
     "_prefixes": lambda message: ("", ""),
     "_priority": _read_priority,

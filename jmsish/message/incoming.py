@@ -24,7 +24,7 @@ from jmsish.message.maps import MapMessage
 from jmsish.message.octets import BytesMessage
 from jmsish.message.streams import StreamMessage
 
-__all__ = ["body_to_message", "message_from"]
+__all__ = ["body_to_message", "message_from", "read_in"]
 
 # By the number in the annotation.
 _CLASSES: tuple[type[Message], ...] = (
@@ -70,6 +70,27 @@ def message_from(
     return found
 
 
+def read_in(
+    source: MessageSource,
+    default_destination: Destination | None = None,
+    prefixes: tuple[str, str] = _NO_PREFIXES,
+    arrival: int = 0,
+) -> Message:
+    """The same, for an application that shall not find out later that the message cannot be read.
+
+    Properties and body are decoded now, and kept; ``MessageFormatError`` if one of them cannot be, or the body is not
+    what the message says it is. Only a body of octets is left where it is: nothing can be wrong in it.
+    """
+    message = message_from(source, default_destination, prefixes, arrival)
+    try:
+        if source.has_application_properties():
+            message._properties = source.application_properties()
+    except ValueError as fault:
+        raise MessageFormatError(f"the application properties cannot be read: {fault}") from fault
+    message._load()
+    return message
+
+
 def _compute_expiration(message: Message, arrival: int) -> None:
     """3.2.1: "a message expiration time will be computed based on the time of arrival", if the sender gave none."""
     if not message._expiration:
@@ -91,11 +112,21 @@ def _class_by_body(source: MessageSource) -> type[Message]:
     content_type = str(found) if isinstance(found, str) else None
     if content_type == JAVA_OBJECT:
         return ObjectMessage
-    if charset_of(content_type) is not None:
-        return TextMessage
+    charset = charset_of(content_type)
+    if charset is not None:
+        return TextMessage if section != DATA or _is_text(source.body()[1], charset) else BytesMessage
     if section == DATA or content_type in (None, OCTET_STREAM):
         return BytesMessage
     return Message
+
+
+def _is_text(octets: bytes, charset: str) -> bool:
+    """A sender that says nothing of JMS and errs in the character set still gets through, as octets."""
+    try:
+        str(octets, charset)
+    except ValueError:
+        return False
+    return True
 
 
 def body_to_message(body: Any) -> Message:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, cast
 
+from jmsish.errors import MessageFormatError
 from jmsish.message.base import UNREAD, Message
 from jmsish.message.bodies import mismatch, read_body
-from jmsish.message.contents import copy_value, fresh
+from jmsish.message.contents import fresh, item_value
 from jmsish.message.conversions import convert, written
 from jmsish.message.fields import AMQP_VALUE
 
@@ -17,8 +18,8 @@ __all__ = ["MapMessage"]
 class MapMessage(MutableMapping[str, Any], Message):
     """A message whose body maps names to values; the message itself is that mapping.
 
-    Values are booleans, numbers, texts and ``bytes``, and, beyond JMS, lists and maps of them. A ``get_…`` converts by
-    JMS's table, a ``set_…`` fixes the type; a name that is not there reads as ``None``.
+    Values are booleans, numbers, texts, characters and ``bytes``; an ObjectMessage carries lists and maps of them. A
+    ``get_…`` converts by JMS's table, a ``set_…`` fixes the type; a name that is not there reads as ``None``.
     """
 
     __slots__ = ()
@@ -44,7 +45,7 @@ class MapMessage(MutableMapping[str, Any], Message):
         self._check_writable_body()
         if not isinstance(value, Mapping):
             raise TypeError(f"the body of a MapMessage is a mapping, not {value!r}")
-        self._body = {_check_key(name): copy_value(item) for name, item in value.items()}
+        self._body = {_check_key(name): item_value(item, "item", name) for name, item in value.items()}
 
     def _entries(self) -> dict[str, Any]:
         entries: Any = self._body
@@ -54,14 +55,19 @@ class MapMessage(MutableMapping[str, Any], Message):
                 entries = {}
             elif section != AMQP_VALUE or not isinstance(entries, dict):
                 raise mismatch(self, entries)
+            elif not all(isinstance(name, str) for name in entries):
+                raise MessageFormatError("a MapMessage with a name that is no text")
             self._body = entries
         found: dict[str, Any] = entries
         return found
 
     def clear_body(self) -> None:
         """Make the map empty and writable; headers and properties stay."""
-        self._locked_body = False
+        super().clear_body()
         self._body = {}
+
+    def _load(self) -> None:
+        self._entries()
 
     def _has_body(self) -> bool:
         return bool(self._entries())
@@ -74,7 +80,7 @@ class MapMessage(MutableMapping[str, Any], Message):
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._check_writable_body()
-        self._entries()[_check_key(name)] = copy_value(value)
+        self._entries()[_check_key(name)] = item_value(value, "item", name)
 
     def __delitem__(self, name: str) -> None:
         self._check_writable_body()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, overload
 
 from jmsish.errors import MessageEOFError, MessageFormatError
 from jmsish.message.base import UNREAD
 from jmsish.message.bodies import mismatch, read_body
 from jmsish.message.conversions import kind_of, written
 from jmsish.message.fields import AMQP_VALUE, DATA
-from jmsish.message.sequential import Sequential
+from jmsish.message.sequential import Sequential, room
 
 __all__ = ["BytesMessage"]
 
@@ -61,6 +61,7 @@ class BytesMessage(Sequential):
 
     def get_body(self, type: type[_T]) -> _T | None:
         """The octets as ``type``, or ``None`` if there are none; then reading begins at the beginning again."""
+        self.reset()
         found = super().get_body(type)
         self.reset()
         return found
@@ -71,11 +72,16 @@ class BytesMessage(Sequential):
             section, value = read_body(self)
             if value is None:
                 value = b""
-            elif section not in (DATA, AMQP_VALUE) or not isinstance(value, bytes):
+            elif section not in (DATA, AMQP_VALUE) or type(value) is not bytes:
                 raise mismatch(self, value)
             self._body = value
         octets: bytes | bytearray = value
         return octets
+
+    def _load(self) -> None:
+        source = self._source
+        if source is not None and source.body_section() not in (0, DATA):
+            self._octets()
 
     def _has_body(self) -> bool:
         return bool(self._octets())
@@ -146,13 +152,25 @@ class BytesMessage(Sequential):
             self._position = before
             raise
 
-    def read_bytes(self, size: int | None = None) -> bytes:
-        """At most ``size`` octets, or all that are left; ``b""`` at the end."""
+    @overload
+    def read_bytes(self, into: int | None = None) -> bytes: ...
+    @overload
+    def read_bytes(self, into: bytearray | memoryview) -> int: ...
+
+    def read_bytes(self, into: int | bytearray | memoryview | None = None) -> bytes | int:
+        """At most ``into`` octets, or all that are left; ``b""`` at the end.
+
+        Given a buffer it fills it as far as the octets go and returns how many it put there, -1 at the end (jms rule
+        173).
+        """
         self._check_readable()
-        if size is not None and size < 0:
-            raise ValueError(f"size={size} is negative")
+        size, view = room(into)
         left = len(self._octets()) - self._position
-        return self._take(left if size is None else min(size, left))
+        piece = self._take(left if size is None else min(size, left))
+        if view is None:
+            return piece
+        view[: len(piece)] = piece
+        return len(piece) if left else -1
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
@@ -176,9 +194,7 @@ class BytesMessage(Sequential):
 
     def write_char(self, value: str) -> None:
         """Add a character of 16 bits; one beyond them raises ``ValueError``."""
-        if ord(written(value, "char", "write_char")) > 0xFFFF:
-            raise ValueError(f"{value!r} does not fit 16 bits")
-        self._add(struct.pack(">H", ord(value)))
+        self._add(struct.pack(">H", ord(written(value, "char", "write_char"))))
 
     def write_int(self, value: int) -> None:
         """Add a 32-bit integer."""

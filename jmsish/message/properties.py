@@ -6,27 +6,13 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, cast
 
 from jmsish.errors import MessageFormatError, MessageNotWriteableError
+from jmsish.message.contents import property_value
 from jmsish.message.conversions import convert, kind_of, written
-from jmsish.types import (
-    Byte,
-    Char,
-    Double,
-    Float,
-    Int,
-    Long,
-    Short,
-    Symbol,
-    Timestamp,
-    UByte,
-    UInt,
-    ULong,
-    UShort,
-)
+from jmsish.message.names import check_name
+from jmsish.types import Char, UInt
 
 if TYPE_CHECKING:
     from jmsish.message.base import Message
-
-_RESERVED = frozenset({"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"})
 
 # Properties that stand in a field of the AMQP properties, or nowhere, by the slot they are kept in.
 _SLOTS: Mapping[str, tuple[str, str]] = {
@@ -37,43 +23,13 @@ _SLOTS: Mapping[str, tuple[str, str]] = {
     "JMS_AMQP_REPLY_TO_GROUP_ID": ("_reply_to_group_id", "string"),
     "JMS_AMQP_TTL": ("_ttl", "long"),
     "JMS_AMQP_ACK_TYPE": ("_ack_type", "int"),
+    "JMS_AMQP_TYPED_ENCODING": ("_typed_encoding", "boolean"),
 }
 
 _ACK_TYPE = "JMS_AMQP_ACK_TYPE"
 
-_PLAIN = frozenset({bool, float, str, Byte, Short, Int, Long, Float, Double})
-
-# Heirs of plain types that JMS has no property of: they may come in a message, but not be set.
-_NOT_FOR_PROPERTIES = (Char, Symbol, Timestamp, UByte, UShort, UInt, ULong)
-
-
-def check_name(name: Any) -> str:
-    """A name that a property may be given: an identifier of the selector language that is none of its words."""
-    if not isinstance(name, str):
-        raise TypeError(f"the name of a property is a str, not {name!r}")
-    if not name:
-        raise ValueError("the name of a property is empty")
-    if not name.replace("$", "_").isidentifier():
-        raise ValueError(f"{name!r} is no name of a property: letters, digits, '_' and '$', not beginning with a digit")
-    if name.upper() in _RESERVED:
-        raise ValueError(f"{name!r} is a word of the selector language, not a name of a property")
-    return str(name)
-
-
-def check_value(name: str, value: Any) -> Any:
-    """A value that a property may be given: boolean, a number of at most 64 bits, a string, or ``None``."""
-    if value is None or type(value) in _PLAIN:
-        return value
-    if isinstance(value, int) and not Long.MIN <= value <= Long.MAX:
-        raise MessageFormatError(f"property {name} cannot be {int(value)}, which does not fit 64 bits")
-    # Members of enumerations and other heirs of plain types travel as what they are at bottom.
-    if not isinstance(value, _NOT_FOR_PROPERTIES):
-        if isinstance(value, (int, float)):
-            return int(value) if isinstance(value, int) else float(value)
-        if isinstance(value, str):
-            # Not str(): a member of an enumeration answers it with its own name.
-            return str.__str__(value)
-    raise MessageFormatError(f"property {name} cannot be {value!r}, of type {type(value).__name__}")
+# What says how a body is encoded is no more part of the properties than the body: whoever copies them leaves it.
+_NAMED = tuple(name for name in _SLOTS if name != "JMS_AMQP_TYPED_ENCODING")
 
 
 class Properties(MutableMapping[str, Any]):
@@ -113,7 +69,7 @@ class Properties(MutableMapping[str, Any]):
         if name in _SLOTS:
             setattr(message, _SLOTS[name][0], self._checked_slot(name, value))
         else:
-            message._properties[name] = check_value(name, value)
+            message._properties[name] = property_value(value, name)
 
     def _checked_slot(self, name: str, value: Any) -> Any:
         if value is None and name != "JMSXDeliveryCount":
@@ -145,7 +101,7 @@ class Properties(MutableMapping[str, Any]):
         for name in self._message._properties:
             if name not in _SLOTS:
                 yield name
-        for name in _SLOTS:
+        for name in _NAMED:
             if self._slot_value(name) is not None:
                 yield name
 
@@ -172,6 +128,8 @@ class TypedProperties:
     __slots__ = ()
 
     def _typed(self, name: str, target: str) -> Any:
+        if not name:
+            raise ValueError("the name of a property is empty")
         value = Properties(cast("Message", self)).get(name)
         return convert(str(value) if isinstance(value, Char) else value, target, f"property {name}")
 
@@ -252,5 +210,5 @@ class TypedProperties:
         self._write(name, value, "string")
 
     def set_object_property(self, name: str, value: Any) -> None:
-        """Set a value of any type that a property may have."""
+        """Set a value of any type that a property may have; ``MessageFormatError`` for any other."""
         Properties(cast("Message", self))[name] = value

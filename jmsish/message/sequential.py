@@ -9,7 +9,21 @@ from __future__ import annotations
 from jmsish.errors import MessageNotReadableError, MessageNotWriteableError
 from jmsish.message.base import Message
 
-__all__ = ["Sequential"]
+__all__ = ["Sequential", "room"]
+
+
+def room(into: int | bytearray | memoryview | None) -> tuple[int | None, memoryview | None]:
+    """How many octets a read is asked for, ``None`` for all, and the buffer they go to, if there is one."""
+    if into is None:
+        return None, None
+    if isinstance(into, (bytearray, memoryview)):
+        view = memoryview(into).cast("B")
+        return len(view), view
+    if isinstance(into, bool) or not isinstance(into, int):
+        raise TypeError(f"read_bytes takes a number of octets or a buffer to fill, not {into!r}")
+    if into < 0:
+        raise ValueError(f"read_bytes of {into} octets: the number is negative")
+    return into, None
 
 
 class Sequential(Message):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
-from jmsish.errors import MessageEOFError
+from jmsish.errors import MessageEOFError, MessageFormatError
 from jmsish.message.base import UNREAD
 from jmsish.message.bodies import mismatch, read_body
-from jmsish.message.contents import copy_value, fresh
+from jmsish.message.contents import fresh, item_value
 from jmsish.message.conversions import convert, written
 from jmsish.message.fields import AMQP_SEQUENCE, AMQP_VALUE
-from jmsish.message.sequential import Sequential
+from jmsish.message.sequential import Sequential, room
 
 __all__ = ["StreamMessage"]
 
@@ -19,11 +19,13 @@ __all__ = ["StreamMessage"]
 class StreamMessage(Sequential):
     """A message whose body is a sequence of values, each read as it was written or by JMS's conversion table.
 
-    Values are booleans, numbers, texts and ``bytes``, and, beyond JMS, lists and maps of them. A read that fails
-    leaves the position where it was.
+    Values are booleans, numbers, texts, characters and ``bytes``; an ObjectMessage carries lists and maps of them. A
+    read that fails leaves the position where it was.
     """
 
-    __slots__ = ()
+    __slots__ = ("_part",)
+    _part: int
+    """How much of the octets at the position has been read, negative while none of them has been asked for in parts."""
     type_code: ClassVar[int] = 4
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
@@ -40,12 +42,21 @@ class StreamMessage(Sequential):
         self._check_writing()
         if isinstance(value, (str, bytes, bytearray, memoryview, Mapping)) or not isinstance(value, Iterable):
             raise TypeError(f"the body of a StreamMessage is a sequence of values, not {value!r}")
-        self._body = [copy_value(item) for item in value]
+        self._body = [item_value(item, "value", index) for index, item in enumerate(value)]
+
+    def reset(self) -> None:
+        """Go to read mode, at the beginning."""
+        super().reset()
+        self._part = -1
 
     def clear_body(self) -> None:
         """Make the body empty, in write mode; headers and properties stay."""
         super().clear_body()
         self._body = []
+        self._part = -1
+
+    def _load(self) -> None:
+        self._items()
 
     def _items(self) -> list[Any]:
         value = self._body
@@ -68,12 +79,21 @@ class StreamMessage(Sequential):
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    def _next(self) -> Any:
+    def _here(self) -> Any:
         self._check_readable()
         items = self._items()
         if self._position >= len(items):
             raise MessageEOFError(f"all {len(items)} values have been read")
         return items[self._position]
+
+    def _next(self) -> Any:
+        value = self._here()
+        if self._part >= 0:
+            raise MessageFormatError(
+                f"{self._part} of the {len(value)} octets of value {self._position} have been read: read_bytes goes on "
+                "until it gives less than it was asked for"
+            )
+        return value
 
     def _typed_next(self, target: str) -> Any:
         value = convert(self._next(), target, f"value {self._position}")
@@ -123,17 +143,51 @@ class StreamMessage(Sequential):
         found: str | None = self._typed_next("string")
         return found
 
-    def read_bytes(self) -> bytes | None:
-        """The next value as octets."""
-        found: bytes | None = self._typed_next("bytes")
-        return found
+    @overload
+    def read_bytes(self, into: int | None = None) -> bytes | None: ...
+    @overload
+    def read_bytes(self, into: bytearray | memoryview) -> int: ...
+
+    def read_bytes(self, into: int | bytearray | memoryview | None = None) -> bytes | int | None:
+        """The next value as octets, or part of it: at most ``into`` octets, or as many as the buffer ``into`` takes.
+
+        Given a buffer it fills it and returns how many octets it put there, -1 for ``None``. Whoever reads in parts
+        goes on until less comes than was asked for; a part that ends just there is followed by ``None``, or -1. Until
+        then no other value can be read: ``MessageFormatError`` (jms rule 174).
+        """
+        size, view = room(into)
+        if size is None and self._part < 0:
+            whole: bytes | None = self._typed_next("bytes")
+            return whole
+        piece = self._piece(size)
+        if view is None:
+            return piece
+        if piece is None:
+            return -1
+        view[: len(piece)] = piece
+        return len(piece)
+
+    def _piece(self, size: int | None) -> bytes | None:
+        octets: bytes | None = convert(self._here(), "bytes", f"value {self._position}")
+        start = max(self._part, 0)
+        if octets is None or 0 < len(octets) == start:
+            piece = None
+        else:
+            piece = octets[start:] if size is None else octets[start : start + size]
+        if piece is None or size is None or len(piece) < size:
+            self._position += 1
+            self._part = -1
+        else:
+            self._part = start + size
+        return piece
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def write_object(self, value: Any) -> None:
-        """Add a value of any type that a body may hold; ``MessageFormatError`` for any other."""
+        """Add a value of any type that a stream may hold; ``MessageFormatError`` for any other (jms rule 175)."""
         self._check_writing()
-        self._items().append(copy_value(value))
+        items = self._items()
+        items.append(item_value(value, "value", len(items)))
 
     def _append(self, value: Any, target: str) -> None:
         self.write_object(written(value, target, f"write_{target}"))

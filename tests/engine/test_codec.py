@@ -168,16 +168,26 @@ ORDERS = [
     (False, [0x79]),
     (False, [0x24]),
 ]
+INSIDE: dict[int, Any] = {0x71: {}, 0x72: {}, 0x74: {}, 0x75: b"", 0x78: {}}
+"""What a section of this number holds, if it is no list."""
 
 
 @pytest.mark.parametrize(("right", "codes"), ORDERS)
 def test_sections_stand_in_their_order(right: bool, codes: list[int]) -> None:
-    payload = b"".join(section(code, []) for code in codes)
+    payload = b"".join(section(code, INSIDE.get(code, [])) for code in codes)
     if right:
         check_sections(payload)
     else:
         with pytest.raises(DecodeError):
             check_sections(payload)
+
+
+@pytest.mark.parametrize("code", [0x70, 0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x78])
+def test_a_section_holds_what_its_number_says(code: int) -> None:
+    check_sections(section(code, INSIDE.get(code, [])))
+    for wrong in ("text", [] if code in INSIDE else {}):
+        with pytest.raises(DecodeError, match="of format code"):
+            check_sections(section(code, wrong))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""Python objects as octets, and back for those who name the classes that may come.
+
+To read a pickle is to run what its sender wrote in it, so nothing here reads one by itself. Whoever does names the
+classes whose objects it may hold; a pickle that asks for anything else, a function above all, is refused before it is
+run. Even so a sender can put any state into an object of a class that is allowed: allow classes of plain data, and read
+pickles only of senders that are trusted to that degree.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jmsish.errors import MessageFormatError
+
+__all__ = ["PICKLED", "pickled", "unpickled"]
+
+PICKLED = "application/x-python-serialize"
+"""The content type of a pickle."""
+
+_PROTOCOL = 4
+"""Read by every Python that there is since 3.4."""
+
+
+def pickled(value: Any) -> bytes:
+    """The value as octets; ``MessageFormatError`` if it cannot be pickled."""
+    try:
+        return pickle.dumps(value, _PROTOCOL)
+    except Exception as fault:  # an object's own __reduce__ may raise anything
+        raise MessageFormatError(f"a value of type {type(value).__name__} cannot be pickled: {fault}") from fault
+
+
+class _Unpickler(pickle.Unpickler):
+    """Knows the classes that are allowed, and imports none."""
+
+    def __init__(self, octets: bytes, allowed: Mapping[tuple[str, str], type]) -> None:
+        super().__init__(io.BytesIO(octets))
+        self._allowed = allowed
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = self._allowed.get((module, name))
+        if found is None:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not among the classes allowed")
+        return found
+
+
+def unpickled(octets: bytes, allow: Iterable[type]) -> Any:
+    """The value of a pickle that holds nothing but plain values and objects of the classes in ``allow``.
+
+    ``TypeError`` for an ``allow`` that is no collection of classes; ``MessageFormatError`` for a pickle that asks for
+    anything else, or is none.
+    """
+    if isinstance(allow, type) or not isinstance(allow, Iterable):
+        raise TypeError(f"allow is a collection of classes, not {allow!r}")
+    allowed = {}
+    for kind in allow:
+        if not isinstance(kind, type):
+            raise TypeError(f"allow takes classes, not {kind!r}")
+        allowed[kind.__module__, kind.__qualname__] = kind
+    try:
+        return _Unpickler(octets, allowed).load()
+    except Exception as fault:  # an allowed class may raise anything at what the sender gives it
+        raise MessageFormatError(f"the pickle cannot be read: {fault}") from fault
