@@ -81,7 +81,7 @@ class ListenerTask:
             return 0
         consumer, delivery, listener = ready
         try:
-            result = listener(self._session._message(delivery, consumer.destination))
+            result = listener(self._session._message(delivery))
             if inspect.isawaitable(result):
                 await result
         except asyncio.CancelledError:

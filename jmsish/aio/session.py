@@ -18,9 +18,8 @@ from jmsish.client.producer import ClientProducer
 from jmsish.client.session import ClientSession
 from jmsish.client.subscriptions import Subscription
 from jmsish.destination import Destination, TemporaryQueue, TemporaryTopic, Topic
-from jmsish.engine.codec import ReceivedMessage
 from jmsish.engine.delivery import Delivery
-from jmsish.message import Message, message_from
+from jmsish.message import Message
 from jmsish.modes import AcknowledgeMode
 
 if TYPE_CHECKING:
@@ -249,9 +248,8 @@ class Session(SessionFace, Closing):
         else:
             self._driver.linger()
 
-    def _message(self, delivery: Delivery, destination: Destination) -> Message:
-        received = delivery.context or ReceivedMessage(delivery.payload)
-        message = message_from(received, destination, self._core.connection.prefixes)
+    def _message(self, delivery: Delivery) -> Message:
+        message: Message = delivery.context
         individual = self._core.mode is AcknowledgeMode.INDIVIDUAL
         message._owner = _Acknowledger(self, delivery) if individual else self._acknowledger
         return message

@@ -17,11 +17,12 @@ raises it by one.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from jmsish.client.links import OUTCOMES_OF_POLICY
-from jmsish.engine.codec import ABSOLUTE_EXPIRY_TIME, ReceivedMessage, property_at
+from jmsish.engine.codec import ReceivedMessage
 from jmsish.engine.outcomes import (
     ACCEPTED,
     MODIFIED_FAILED,
@@ -32,12 +33,15 @@ from jmsish.engine.outcomes import (
     Rejected,
 )
 from jmsish.errors import MessageFormatError
+from jmsish.message import read_in
 from jmsish.modes import AcknowledgeMode
 
 if TYPE_CHECKING:
     from jmsish.client.consumer import ClientConsumer
     from jmsish.client.session import ClientSession
     from jmsish.engine.delivery import Delivery
+
+_log = logging.getLogger("jmsish.client")
 
 OUTCOMES_BY_NUMBER: tuple[DeliveryState, ...] = (
     ACCEPTED,
@@ -78,23 +82,32 @@ class ClientLedger:
         A browser is not shown what has expired either, and what it passes over it leaves as it is.
         """
         connection = self.session.connection
-        payload = delivery.payload
         outcome: DeliveryState = MODIFIED_FAILED_UNDELIVERABLE
         try:
-            received = delivery.context = ReceivedMessage(payload)
-            expiry = property_at(payload, received.bare, ABSOLUTE_EXPIRY_TIME)
-            if not expiry or expiry > connection.wall_milliseconds():
+            received = ReceivedMessage(delivery.payload)
+            header = received.prefix.header
+            expiry = received.check()
+            # M15: a time to live alone counts from the arrival
+            arrival = connection.wall_milliseconds() if expiry or header.ttl else 0
+            if not expiry or expiry > arrival:
                 limit = connection.options.max_redeliveries
-                if limit is None or consumer.browsing or received.prefix.header.delivery_count <= limit:
+                if limit is None or consumer.browsing or header.delivery_count <= limit:
+                    delivery.context = read_in(received, consumer.destination, connection.prefixes, arrival)
                     return True
                 outcome = OUTCOMES_OF_POLICY[connection.options.redelivery_outcome]
-        except (DecodeError, TypeError) as fault:
-            # Never dropped, never looped: somebody else may understand it, we do not.
-            text = f"a message on {consumer.destination} cannot be read and was given back: {fault}"
-            connection.report(MessageFormatError(text))
+        except (DecodeError, TypeError, MessageFormatError) as fault:
+            self._report_unreadable(consumer, delivery, fault)
         self.dispose(delivery, ACCEPTED if consumer.browsing else outcome)
         consumer.replenish()
         return False
+
+    def _report_unreadable(self, consumer: ClientConsumer, delivery: Delivery, fault: Exception) -> None:
+        """Never dropped, never looped: somebody else may understand it, we do not."""
+        left = "passed over" if consumer.browsing or delivery.remote_settled else "given back, for others to read"
+        error = MessageFormatError(f"a message on {consumer.destination} cannot be read and was {left}: {fault}")
+        error.__cause__ = fault
+        _log.warning("%s", error)
+        self.session.connection.report(error)
 
     def hand_over(self, consumer: ClientConsumer, delivery: Delivery, in_listener: bool = False) -> None:
         """Record or settle, by mode, a delivery that goes to the application now; then refill the window."""

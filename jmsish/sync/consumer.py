@@ -119,7 +119,7 @@ class MessageConsumer(ConsumerFace, Closing):
         self._core.set_listening(listener is not None)
 
     def _message(self, delivery: Delivery) -> Message:
-        return self._session._message(delivery, self._core.destination)
+        return self._session._message(delivery)
 
     def _check_synchronous(self) -> None:
         if self._session._core.is_listening:
@@ -159,7 +159,7 @@ class QueueBrowser(Closing):
                     delivery = driver.run(core.browse())
                 if delivery is None:
                     return
-                yield self._session._message(delivery, self._queue)
+                yield self._session._message(delivery)
         finally:
             if core in self._open:
                 self._open.remove(core)

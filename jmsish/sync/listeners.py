@@ -80,7 +80,7 @@ class ListenerThread:
             return 0
         consumer, delivery, listener = ready
         try:
-            listener(self._session._message(delivery, consumer.destination))
+            listener(self._session._message(delivery))
         except BaseException:
             log.exception("a listener of %s failed", consumer.destination)
             return driver.run(core.listener_failed())
