@@ -29,7 +29,19 @@ from jmsish.errors import __all__ as _errors
 from jmsish.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from jmsish.modes import AcknowledgeMode, DeliveryMode
 from jmsish.selector import Selector
-from jmsish.sync import Connection, ConnectionFactory, MessageConsumer, MessageProducer, QueueBrowser, Session, connect
+from jmsish.sync import (
+    Connection,
+    ConnectionFactory,
+    JMSConsumer,
+    JMSContext,
+    JMSProducer,
+    MessageConsumer,
+    MessageProducer,
+    QueueBrowser,
+    Session,
+    connect,
+    create_context,
+)
 from jmsish.types import Byte, Char, Double, Float, Int, Long, Short
 
 __all__ = [
@@ -46,6 +58,9 @@ __all__ = [
     "EmbeddedBroker",
     "Float",
     "Int",
+    "JMSConsumer",
+    "JMSContext",
+    "JMSProducer",
     "Long",
     "MapMessage",
     "Message",
@@ -64,6 +79,7 @@ __all__ = [
     "Topic",
     "__version__",
     "connect",
+    "create_context",
     *_errors,
 ]
 

@@ -12,13 +12,38 @@ from jmsish import aio
 
 AWAITED = {
     "Connection": {"start", "stop", "close", "create_session"},
-    "ConnectionFactory": {"create_connection"},
+    "ConnectionFactory": {"create_connection", "create_context"},
+    "JMSContext": {
+        "create_context",
+        "create_producer",
+        "create_consumer",
+        "create_durable_consumer",
+        "create_shared_consumer",
+        "create_shared_durable_consumer",
+        "create_browser",
+        "create_temporary_queue",
+        "create_temporary_topic",
+        "unsubscribe",
+        "start",
+        "stop",
+        "close",
+        "acknowledge",
+        "commit",
+        "rollback",
+        "recover",
+    },
+    "JMSProducer": {"send"},
+    "JMSConsumer": {"receive", "receive_no_wait", "receive_body", "receive_body_no_wait", "close"},
     "Session": {
         "commit",
         "rollback",
         "recover",
         "close",
         "create_consumer",
+        "create_durable_consumer",
+        "create_shared_consumer",
+        "create_shared_durable_consumer",
+        "unsubscribe",
         "create_producer",
         "create_browser",
         "create_temporary_queue",
@@ -40,6 +65,18 @@ PLAIN = {
         "create_object_message",
         "transaction",
     },
+    "JMSContext": {
+        "create_queue",
+        "create_topic",
+        "create_message",
+        "create_text_message",
+        "create_bytes_message",
+        "create_map_message",
+        "create_stream_message",
+        "create_object_message",
+        "transaction",
+    },
+    "JMSProducer": {"set_priority", "set_property", "set_async", "clear_properties", "property_exists"},
 }
 ONLY_BLOCKING = {"EmbeddedBroker"}
 """Started and looked at without waiting: one class serves both faces."""
@@ -110,20 +147,31 @@ def test_awaited_where_the_blocking_one_waits(name: str) -> None:
         assert not inspect.iscoroutinefunction(getattr(getattr(jmsish, name), member)), member
 
 
-@pytest.mark.parametrize("name", ["connect"])
+@pytest.mark.parametrize("name", ["connect", "create_context"])
 def test_the_same_functions(name: str) -> None:
     """`connect` and its kin take the same arguments."""
     assert parameters(getattr(jmsish, name)) == parameters(getattr(aio, name))
     assert inspect.getdoc(getattr(jmsish, name)) == inspect.getdoc(getattr(aio, name))
 
 
-@pytest.mark.parametrize("name", ["Connection", "Session", "MessageConsumer", "MessageProducer", "QueueBrowser"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Connection",
+        "JMSConsumer",
+        "JMSContext",
+        "MessageConsumer",
+        "MessageProducer",
+        "QueueBrowser",
+        "Session",
+    ],
+)
 def test_context_managers_and_iterators(name: str) -> None:
     """`with` here is `async with` there, and `for` is `async for`."""
     blocking, waiting = getattr(jmsish, name), getattr(aio, name)
     assert hasattr(blocking, "__enter__") and hasattr(waiting, "__aenter__")
     assert hasattr(blocking, "__iter__") == hasattr(waiting, "__aiter__")
-    assert hasattr(blocking, "__iter__") == (name in ("MessageConsumer", "QueueBrowser"))
+    assert hasattr(blocking, "__iter__") == (name in ("JMSConsumer", "MessageConsumer", "QueueBrowser"))
 
 
 def test_errors_and_messages_are_one_family() -> None:

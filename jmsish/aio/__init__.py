@@ -14,8 +14,9 @@
 
 from jmsish._facade import ConnectionMetaData
 from jmsish._version import VERSION as __version__
-from jmsish.aio.connection import Connection, ConnectionFactory, connect
+from jmsish.aio.connection import Connection, ConnectionFactory, connect, create_context
 from jmsish.aio.consumer import MessageConsumer, QueueBrowser
+from jmsish.aio.context import JMSConsumer, JMSContext, JMSProducer
 from jmsish.aio.producer import MessageProducer
 from jmsish.aio.session import Session
 from jmsish.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -40,6 +41,9 @@ __all__ = [
     "EmbeddedBroker",
     "Float",
     "Int",
+    "JMSConsumer",
+    "JMSContext",
+    "JMSProducer",
     "Long",
     "MapMessage",
     "Message",
@@ -57,5 +61,6 @@ __all__ = [
     "Topic",
     "__version__",
     "connect",
+    "create_context",
     *_errors,
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, TypeVar
 
 C = TypeVar("C", bound="Closing")
 
@@ -19,3 +20,22 @@ class Closing:
 
     async def __aexit__(self, *failure: Any) -> None:
         await self.close()
+
+
+class Opening(Generic[C]):
+    """What is to be opened: by awaiting it, or by entering it with `async with`, which closes it at the end."""
+
+    def __init__(self, opening: Callable[[], Coroutine[Any, Any, C]]) -> None:
+        self._open = opening
+        self._opened: C | None = None
+
+    def __await__(self) -> Generator[Any, None, C]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> C:
+        self._opened = await self._open()
+        return self._opened
+
+    async def __aexit__(self, *failure: Any) -> None:
+        assert self._opened is not None
+        await self._opened.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ssl
 import warnings
-from collections.abc import Generator
 from time import monotonic
 from typing import Any
 
@@ -17,7 +16,9 @@ from jmsish._facade import (
     make_core,
     tls_context,
 )
-from jmsish.aio.closing import Closing
+from jmsish._simplified import Family
+from jmsish.aio.closing import Closing, Opening
+from jmsish.aio.context import JMSContext
 from jmsish.aio.session import Session
 from jmsish.client.connection import ClientConnection
 from jmsish.destination import Destination
@@ -171,6 +172,19 @@ class ConnectionFactory:
             given.update(username=username, password=password)
         return await _dial(parse_url(self._url, **given), self._ssl_context)
 
+    async def create_context(
+        self,
+        session_mode: AcknowledgeMode = AcknowledgeMode.AUTO,
+        username: str | None = None,
+        password: str | None = None,
+    ) -> JMSContext:
+        """A context on a connection of its own, which starts with the first consumer (JMS 3.1, 2.8).
+
+        Its session begins at the first use, so that `client_id` can be set before.
+        """
+        mode = AcknowledgeMode(session_mode)
+        return JMSContext(await self.create_connection(username, password), mode, Family())
+
 
 def connect(
     url: str,
@@ -181,7 +195,7 @@ def connect(
     ssl_context: ssl.SSLContext | None = None,
     start: bool = True,
     **options: Any,
-) -> _Connecting:
+) -> Opening[Connection]:
     """Connect to a broker: `vm://NAME`, `amqp://host:port`, `amqps://host:port`, `failover:(url,url)`.
 
     The connection is open, and started unless `start` is false.  Options are keywords (`prefetch=100`) or part of the
@@ -189,39 +203,44 @@ def connect(
     option, `ConnectionLostError` when the broker cannot be reached, `JMSSecurityError` when it refuses the credentials.
     """
     target = parse_url(url, username=username, password=password, client_id=client_id, **options)
-    return _Connecting(target, ssl_context, start)
+    return Opening(lambda: _connect(target, ssl_context, start))
 
 
-class _Connecting:
-    """What `connect` returns: to be awaited, or entered with `async with`."""
+async def _connect(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, start: bool) -> Connection:
+    connection = await _dial(target, ssl_context)
+    try:
+        await connection._open()
+        if start:
+            await connection.start()
+    except BaseException:
+        connection._driver.stop()
+        raise
+    return connection
 
-    def __init__(self, target: ConnectionTarget, ssl_context: ssl.SSLContext | None, start: bool) -> None:
-        self._target = target
-        self._ssl_context = ssl_context
-        self._start = start
-        self._connection: Connection | None = None
 
-    def __await__(self) -> Generator[Any, None, Connection]:
-        return self._connect().__await__()
+def create_context(
+    url: str,
+    session_mode: AcknowledgeMode = AcknowledgeMode.AUTO,
+    username: str | None = None,
+    password: str | None = None,
+    client_id: str | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    **options: Any,
+) -> Opening[JMSContext]:
+    """A context for a broker: a connection and a session in one (JMS 3.1, 2.8).
 
-    async def _connect(self) -> Connection:
-        connection = await _dial(self._target, self._ssl_context)
-        try:
-            await connection._open()
-            if self._start:
-                await connection.start()
-        except BaseException:
-            connection._driver.stop()
-            raise
-        return connection
+    `session_mode` says who acknowledges what is received; with `AcknowledgeMode.TRANSACTED` the session is transacted.
+    The connection starts with the first consumer.  See `connect` for the other arguments and the errors.
+    """
+    mode = AcknowledgeMode(session_mode)
+    target = parse_url(url, username=username, password=password, client_id=client_id, **options)
+    return Opening(lambda: _create_context(target, ssl_context, mode))
 
-    async def __aenter__(self) -> Connection:
-        self._connection = await self._connect()
-        return self._connection
 
-    async def __aexit__(self, *failure: Any) -> None:
-        assert self._connection is not None
-        await self._connection.close()
+async def _create_context(
+    target: ConnectionTarget, ssl_context: ssl.SSLContext | None, mode: AcknowledgeMode
+) -> JMSContext:
+    return await JMSContext(await _dial(target, ssl_context), mode, Family())._opened()
 
 
 async def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Connection:
@@ -265,4 +284,4 @@ async def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_contex
     return connection
 
 
-__all__ = ["Connection", "ConnectionFactory", "IllegalStateError", "connect"]
+__all__ = ["Connection", "ConnectionFactory", "IllegalStateError", "connect", "create_context"]

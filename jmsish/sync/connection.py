@@ -16,6 +16,7 @@ from jmsish._facade import (
     make_core,
     tls_context,
 )
+from jmsish._simplified import Family
 from jmsish.client.connection import ClientConnection
 from jmsish.destination import Destination
 from jmsish.drivers.registry import connect_vm
@@ -26,6 +27,7 @@ from jmsish.errors import ConnectionLostError, IllegalStateError, JMSError, Oper
 from jmsish.modes import AcknowledgeMode
 from jmsish.options import ConnectionTarget, parse_url
 from jmsish.sync.closing import Closing
+from jmsish.sync.context import JMSContext
 from jmsish.sync.session import Session
 
 
@@ -172,6 +174,19 @@ class ConnectionFactory:
             given.update(username=username, password=password)
         return _dial(parse_url(self._url, **given), self._ssl_context)
 
+    def create_context(
+        self,
+        session_mode: AcknowledgeMode = AcknowledgeMode.AUTO,
+        username: str | None = None,
+        password: str | None = None,
+    ) -> JMSContext:
+        """A context on a connection of its own, which starts with the first consumer (JMS 3.1, 2.8).
+
+        Its session begins at the first use, so that `client_id` can be set before.
+        """
+        mode = AcknowledgeMode(session_mode)
+        return JMSContext(self.create_connection(username, password), mode, Family())
+
 
 def connect(
     url: str,
@@ -199,6 +214,25 @@ def connect(
         connection._driver.stop()
         raise
     return connection
+
+
+def create_context(
+    url: str,
+    session_mode: AcknowledgeMode = AcknowledgeMode.AUTO,
+    username: str | None = None,
+    password: str | None = None,
+    client_id: str | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    **options: Any,
+) -> JMSContext:
+    """A context for a broker: a connection and a session in one (JMS 3.1, 2.8).
+
+    `session_mode` says who acknowledges what is received; with `AcknowledgeMode.TRANSACTED` the session is transacted.
+    The connection starts with the first consumer.  See `connect` for the other arguments and the errors.
+    """
+    mode = AcknowledgeMode(session_mode)
+    target = parse_url(url, username=username, password=password, client_id=client_id, **options)
+    return JMSContext(_dial(target, ssl_context), mode, Family())._opened()
 
 
 def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Connection:
@@ -243,4 +277,4 @@ def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl
     return connection
 
 
-__all__ = ["Connection", "ConnectionFactory", "IllegalStateError", "connect"]
+__all__ = ["Connection", "ConnectionFactory", "IllegalStateError", "connect", "create_context"]
