@@ -25,6 +25,7 @@ from jmsish.errors import *  # noqa: F403
 from jmsish.errors import __all__ as _errors
 from jmsish.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from jmsish.modes import AcknowledgeMode, DeliveryMode
+from jmsish.selector import Selector
 from jmsish.types import Byte, Char, Double, Float, Int, Long, Short
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "ObjectMessage",
     "Queue",
     "QueueBrowser",
+    "Selector",
     "Session",
     "Short",
     "StreamMessage",
