@@ -7,10 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.coordinator import ControlLink
+from jmsish.broker.exchanges import TOPIC, Exchange
+from jmsish.broker.filters import Filters
 from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.outgoing import OutgoingLink
+from jmsish.broker.patterns import ANY, normalised
 from jmsish.broker.queues import Queue
-from jmsish.broker.router import NOT_FOUND, NOT_IMPLEMENTED, RESOURCE_LOCKED, Refusal
+from jmsish.broker.refusals import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, RESOURCE_LOCKED, Refusal
+from jmsish.broker.router import KINDS, QUEUE, Topic, kind_of
+from jmsish.broker.subscriptions import Content, Lookup, Subscription
 from jmsish.engine.outcomes import (
     Accepted,
     Coordinator,
@@ -28,9 +33,10 @@ if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
     from jmsish.engine.link import Link
 
-INVALID_FIELD: Final = "amqp:invalid-field"
 OUTCOMES: Final = ("amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list")
-TOPIC_CAPABILITIES: Final = frozenset({"topic", "temporary-topic"})
+LINK_CAPABILITIES: Final = frozenset({"SHARED-SUBS", "DELAYED_DELIVERY"})
+"""What some ask of a link where they did not find it at the connection (M47, M65)."""
+SOURCE_CAPABILITIES: Final = frozenset({"shared", "global"})
 LIFETIME_POLICIES: Final = frozenset(range(0x2B, 0x2F)) | {
     f"amqp:delete-on-{until}:list" for until in ("close", "no-links", "no-messages", "no-links-or-messages")
 }
@@ -50,7 +56,8 @@ _NO_OUTCOME_NAMES: Final = frozenset(
     "footer".split()
 )
 
-Terminal = OutgoingLink | IncomingLink | ControlLink
+Node = Queue | Exchange
+Terminal = OutgoingLink | IncomingLink | ControlLink | Lookup
 
 
 def answer(connection: ServerConnection, link: Link) -> Terminal | None:
@@ -78,34 +85,75 @@ def _control(connection: ServerConnection, link: Link) -> ControlLink:
 # --- the peer receives
 
 
-def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink:
+def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
     source = link.remote_source
     if source is None:
-        raise Refusal(NOT_FOUND, f"there is no subscription {link.name!r}")
+        return _look_up(connection, link)
     if not isinstance(source, Source):
         raise Refusal(INVALID_FIELD, "the source is of no kind known here", {"field": "source"})
     check_default_outcome(source.default_outcome)
-    queue, temporary = _node(connection, link, source, "source")
-    if queue is None:
+    node, made = _node(connection, link, source, "source")
+    if node is None:
         raise Refusal(INVALID_FIELD, "the source has no address", {"field": "source"})
-    if queue.owner is not None and queue.owner is not connection:
-        raise Refusal(RESOURCE_LOCKED, f"only the connection that created {queue.name!r} receives from it")
-    copies = source.distribution_mode == "copy"
+    filters = Filters.read(source.filter, topic=isinstance(node, Topic))
+    granted = _granted_source(source, filters, node, made)
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode
-    consumer = OutgoingLink(connection, link, queue, copies=copies, number=connection.broker.next_number())
-    consumer.temporary = temporary
-    granted = replace(
-        source,
-        address=queue.name,
-        filter=None,  # none is implemented: "the sending endpoint sets the filter actually in place" (3.5.3)
-        distribution_mode="copy" if copies else "move",
-        outcomes=source.outcomes or OUTCOMES,
-        dynamic_node_properties=DELETE_ON_CLOSE if temporary else None,
-        capabilities=_granted_capabilities(source.capabilities),
-    )
-    link.attach(source=granted)
+    if isinstance(node, Topic):
+        subscription = _subscribe(connection, link, granted, node, filters)
+        consumer = _consume(connection, link, subscription.queue)
+        consumer.subscription = subscription
+    else:
+        if node.owner is not None and node.owner is not connection:
+            raise Refusal(RESOURCE_LOCKED, f"only the connection that created {node.name!r} receives from it")
+        consumer = _consume(connection, link, node, copies=source.distribution_mode == "copy")
+    consumer.made = made
+    link.attach(source=granted, offered_capabilities=_offered(link))
     return consumer
+
+
+def _consume(connection: ServerConnection, link: Link, queue: Queue, *, copies: bool = False) -> OutgoingLink:
+    return OutgoingLink(connection, link, queue, copies=copies, number=connection.broker.next_number())
+
+
+def _subscribe(
+    connection: ServerConnection, link: Link, source: Source, topic: Topic, filters: Filters
+) -> Subscription:
+    exchange = topic.exchange
+    if exchange.owner is not None and exchange.owner is not connection:
+        raise Refusal(RESOURCE_LOCKED, f"only the connection that created {exchange.name!r} subscribes to it")
+    try:
+        key = normalised(ANY if topic.key is None else topic.key)
+    except ValueError as error:
+        raise Refusal(INVALID_FIELD, f"the topic {source.address!r}: {error}", {"field": "source"}) from None
+    # Who shares has no connection of his own whose messages were not to come (Jakarta Messaging 3.1, 8.3).
+    content = Content(exchange, key, filters.selector, filters.no_local)
+    return connection.broker.router.subscriptions.subscribe(connection, link, source, content, filters.selects)
+
+
+def _granted_source(source: Source, filters: Filters, node: Queue | Topic, made: Node | None) -> Source:
+    """What is in force of a source's wishes."""
+    # A subscription has a copy of its own, whatever is said of it (D14); a queue's messages move, unless it is browsed.
+    usual = "copy" if isinstance(node, Topic) else "move"
+    return replace(
+        source,
+        address=source.address if made is None else made.name,
+        filter=filters.granted or None,
+        distribution_mode="copy" if source.distribution_mode == "copy" else usual,
+        outcomes=source.outcomes or OUTCOMES,
+        dynamic_node_properties=None if made is None else DELETE_ON_CLOSE,
+        capabilities=_granted_capabilities(source.capabilities, node),
+    )
+
+
+def _look_up(connection: ServerConnection, link: Link) -> Lookup:
+    """No source: the peer asks what the subscription of this name is, and may end it by closing the link (M68, M69)."""
+    subscriptions = connection.broker.router.subscriptions
+    subscription = subscriptions.find(link.name, connection.container_id, link.remote_desired_capabilities)
+    if subscription is None:
+        raise Refusal(NOT_FOUND, f"there is no subscription {link.name.partition('|')[0]!r}")
+    link.attach(source=subscription.source, offered_capabilities=_offered(link))
+    return Lookup(link, subscription)
 
 
 def check_default_outcome(outcome: DeliveryState | None) -> None:
@@ -136,18 +184,19 @@ def _receive_on(connection: ServerConnection, link: Link) -> IncomingLink:
     target = link.remote_target
     if not isinstance(target, Target):
         raise Refusal(INVALID_FIELD, "a sender needs a target", {"field": "target"})
-    queue, temporary = _node(connection, link, target, "target")
+    node, made = _node(connection, link, target, "target")
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode
-    incoming = IncomingLink(connection, link, queue)
-    incoming.temporary = temporary
+    queue, topic = (None, node) if isinstance(node, Topic) else (node, None)
+    incoming = IncomingLink(connection, link, queue, topic)
+    incoming.made = made
     granted = replace(
         target,
-        address=None if queue is None else queue.name,
-        dynamic_node_properties=DELETE_ON_CLOSE if temporary else None,
-        capabilities=_granted_capabilities(target.capabilities),
+        address=target.address if made is None else made.name,
+        dynamic_node_properties=None if made is None else DELETE_ON_CLOSE,
+        capabilities=_granted_capabilities(target.capabilities, node),
     )
-    link.attach(source=link.remote_source, target=granted)
+    link.attach(source=link.remote_source, target=granted, offered_capabilities=_offered(link))
     incoming.top_up()
     return incoming
 
@@ -157,22 +206,24 @@ def _receive_on(connection: ServerConnection, link: Link) -> IncomingLink:
 
 def _node(
     connection: ServerConnection, link: Link, terminus: Source | Target, role: str
-) -> tuple[Queue | None, bool]:
-    """The queue a terminus names or wants made; whether it was made for it alone; none for an anonymous target."""
-    if TOPIC_CAPABILITIES.intersection(terminus.capabilities):
-        raise Refusal(NOT_IMPLEMENTED, f"topics are not supported in this version: {terminus.address!r}")
+) -> tuple[Queue | Topic | None, Node | None]:
+    """What a terminus names or wants made, and what was made for it alone; nothing for an anonymous target."""
+    kind = kind_of(terminus.capabilities)
     if terminus.dynamic:
         if terminus.address is not None:
             # Who asks for a node does not name it: then "the address of the source MUST NOT be set" (3.5.3, 3.5.4).
             raise Refusal(INVALID_FIELD, f"a dynamic {role} cannot have an address", {"field": role})
         check_node_properties(terminus.dynamic_node_properties or {})
         # A temporary destination of JMS is read by its connection alone (10.2.2); a dynamic node by who knows its name.
-        return connection.make_temporary(link, exclusive="temporary-queue" in terminus.capabilities), True
+        exclusive = any(name.startswith("temporary-") for name in terminus.capabilities)
+        made = connection.make_temporary(link, exclusive=exclusive, topic=kind == TOPIC)
+        return (made if isinstance(made, Queue) else Topic(made)), made
     if terminus.address is None:
-        return None, False
-    queue = connection.broker.router.resolve(terminus.address)
-    # A link that made the queue, was detached without a close, and comes again is still the one that made it.
-    return queue, connection.temporaries.get(queue) == (link.name, link.is_sender)
+        return None, None
+    node = connection.broker.router.resolve(terminus.address, kind)
+    # A link that made the node, was detached without a close, and comes again is still the one that made it.
+    named = node.exchange if isinstance(node, Topic) else node
+    return node, named if connection.temporaries.get(named) == (link.name, link.is_sender) else None
 
 
 def check_node_properties(properties: Mapping[Any, Any]) -> None:
@@ -187,5 +238,12 @@ def check_node_properties(properties: Mapping[Any, Any]) -> None:
             raise Refusal(INVALID_FIELD, description, {"field": "dynamic-node-properties"})
 
 
-def _granted_capabilities(asked: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in asked if name in ("queue", "temporary-queue"))
+def _granted_capabilities(asked: tuple[str, ...], node: Queue | Topic | None) -> tuple[str, ...]:
+    """Those that say what it is, and of a subscription who shares it."""
+    kind = TOPIC if isinstance(node, Topic) else QUEUE
+    more = SOURCE_CAPABILITIES if isinstance(node, Topic) else ()
+    return tuple(name for name in asked if KINDS.get(name) == kind or name in more)
+
+
+def _offered(link: Link) -> tuple[str, ...]:
+    return tuple(name for name in link.remote_desired_capabilities if name in LINK_CAPABILITIES)

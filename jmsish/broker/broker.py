@@ -18,15 +18,16 @@ from jmsish._version import VERSION
 from jmsish.broker.config import BrokerConfig
 from jmsish.broker.connection import ServerConnection
 from jmsish.broker.consumers import serve
+from jmsish.broker.exchanges import PREDECLARED, Exchange
 from jmsish.broker.greeting import CAPABILITIES, authentication, describe
 from jmsish.broker.order import Entry
 from jmsish.broker.queues import Queue
 from jmsish.broker.router import Router
 from jmsish.broker.settlement import Settlement
-from jmsish.broker.timers import Timers
+from jmsish.broker.timers import Timed, Timers
 from jmsish.broker.transactions import Transaction
 from jmsish.broker.users import Users
-from jmsish.broker.views import ConnectionView, QueueView, TransactionView
+from jmsish.broker.views import ConnectionView, ExchangeView, QueueView, SubscriptionView, TransactionView
 from jmsish.engine.engine import Engine
 from jmsish.engine.outcomes import AmqpError
 from jmsish.errors import InvalidDestinationError
@@ -131,6 +132,35 @@ class Broker:
             raise InvalidDestinationError(f"there is no queue {name!r}")
         self.router.delete(queue)
 
+    def exchange(self, name: str) -> ExchangeView:
+        """A view of an exchange that exists."""
+        return ExchangeView(self._exchange(name))
+
+    def exchanges(self) -> list[ExchangeView]:
+        """Views of all exchanges, temporary topics included."""
+        return [ExchangeView(exchange) for exchange in self.router.exchanges]
+
+    def declare_exchange(self, name: str, type: str) -> ExchangeView:
+        """Make an exchange, or find the one that is there; ``"topic"`` is the only type so far."""
+        return ExchangeView(self.router.exchanges.declare(name, type))
+
+    def delete_exchange(self, name: str) -> None:
+        """Delete an exchange with its bindings and subscriptions; its producers and subscribers are detached."""
+        exchange = self._exchange(name)
+        if name.startswith(PREDECLARED):
+            raise ValueError(f"the exchange {name!r} is always there; only those that were declared can be deleted")
+        self.router.delete_exchange(exchange)
+
+    def _exchange(self, name: str) -> Exchange:
+        exchange = self.router.exchanges.get(name)
+        if exchange is None:
+            raise InvalidDestinationError(f"there is no exchange {name!r}")
+        return exchange
+
+    def subscriptions(self) -> list[SubscriptionView]:
+        """The subscriptions to topics, as they are at this moment."""
+        return [SubscriptionView(subscription) for subscription in self.router.subscriptions]
+
     def transactions(self) -> list[TransactionView]:
         """The transactions that are declared and not discharged."""
         now = self.now()
@@ -154,6 +184,10 @@ class Broker:
 
     def expired(self, queue: Queue, entry: Entry) -> None:
         self.router.carry_expired(queue, entry)
+
+    def remind(self, due: float, timed: Timed) -> None:
+        """Call ``timed.on_time`` then."""
+        self._timers.add(due, timed)
 
     def touch(self, connection: ServerConnection) -> None:
         """The connection may have output."""

@@ -6,18 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jmsish.broker.exchanges import AMQ_TOPIC, check_name, check_type
 from jmsish.broker.policy import QueueSettings, near_miss
 from jmsish.broker.users import User
 from jmsish.engine.scram import ScramKey
 
-SECTIONS = ("policy", "users", "queues", "listeners")
-NOT_YET = ("vhosts", "exchanges", "bindings", "connectors", "link_routes", "addresses", "router")
+SECTIONS = ("policy", "users", "queues", "exchanges", "listeners")
+NOT_YET = ("vhosts", "bindings", "connectors", "link_routes", "addresses", "router")
 """Sections that the reference knows and this version does not serve: refused by name, never silently ignored."""
 
 POLICY_KEYS = ("transaction_timeout", "transaction_idle_timeout", "max_transaction_size", "auto_create")
 POLICY_NOT_YET = ("max_message_size", "on_oversize", "max_connections", "default_vhost")
 SCRAM_KEYS = {"scram_sha_256": "SCRAM-SHA-256", "scram_sha_512": "SCRAM-SHA-512"}
 USER_KEYS = ("password", *SCRAM_KEYS)
+EXCHANGE_KEYS = ("type",)
+EXCHANGE_NOT_YET = ("durable", "auto_delete", "alternate", "unroutable")
 LISTENER_KEYS = ("host", "port", "role")
 
 
@@ -47,6 +50,8 @@ class BrokerConfig:
     auto_create: bool = True
     users: Mapping[str, User] = field(default_factory=dict)
     queues: Mapping[str, QueueSettings] = field(default_factory=dict)
+    exchanges: tuple[str, ...] = ()
+    """The names of those to be declared; all are topics."""
     listeners: tuple[ListenerConfig, ...] = ()
 
     @classmethod
@@ -70,6 +75,7 @@ class BrokerConfig:
             auto_create=_flag(policy.get("auto_create", True), "[policy] auto_create"),
             users=_each(_section(config, "users"), "users", _user),
             queues=_each(_section(config, "queues"), "queues", QueueSettings.from_mapping),
+            exchanges=_exchanges(_section(config, "exchanges")),
             listeners=_listeners(config.get("listeners", ())),
         )
 
@@ -116,6 +122,17 @@ def _user(table: Mapping[str, Any], where: str) -> User:
             except ValueError as error:
                 raise ValueError(f"{key} in {where} {error}") from None
     return User(table.get("password"), keys)
+
+
+def _exchanges(tables: Mapping[str, Any]) -> tuple[str, ...]:
+    for name, value in tables.items():
+        where = f"[exchanges.{name}]"
+        table = _mapping(value, where)
+        _check_keys(table, EXCHANGE_KEYS, EXCHANGE_NOT_YET, where)
+        if name != AMQ_TOPIC:
+            check_name(name)
+        check_type(table.get("type"), where)
+    return tuple(tables)
 
 
 def _seconds(value: object, where: str) -> float:

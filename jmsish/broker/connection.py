@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from jmsish.broker.attach import Terminal, answer
+from jmsish.broker.attach import Node, Terminal, answer
 from jmsish.broker.consumers import ask
 from jmsish.broker.coordinator import ControlLink
 from jmsish.broker.dispositions import disposed
@@ -23,6 +23,7 @@ from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.order import Entry
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.queues import Queue
+from jmsish.broker.subscriptions import Lookup
 from jmsish.broker.transactions import Transaction
 from jmsish.engine import events
 from jmsish.engine.outcomes import AmqpError
@@ -62,9 +63,9 @@ class ServerConnection:
         self.fed: list[IncomingLink] = []
         """Links that messages came on in this batch of input."""
         self.transactions: dict[bytes, Transaction] = {}
-        self.temporaries: dict[Queue, tuple[str, bool]] = {}
-        """The temporary queues of this connection, and the links that made them: name, and whether we send on it."""
-        self._made: dict[tuple[str, bool], Queue] = {}
+        self.temporaries: dict[Node, tuple[str, bool]] = {}
+        """Its temporary queues and topics, and the links that made them: name, and whether we send on it."""
+        self._made: dict[tuple[str, bool], Node] = {}
         self.ended = False
         self._sessions: list[EngineSession] = []
         self._graces: list[tuple[float | None, OutgoingLink]] = []
@@ -179,8 +180,11 @@ class ServerConnection:
 
     def _flowed(self, link: Link, properties: Mapping[Any, Any] | None) -> None:
         terminal = link.context
-        if isinstance(terminal, OutgoingLink) and not terminal.gone:
-            terminal.flowed(properties)
+        if isinstance(terminal, OutgoingLink):
+            if not terminal.gone:
+                terminal.flowed(properties)
+        elif isinstance(terminal, Lookup) and not terminal.over:
+            terminal.flowed()
 
     def _delivered(self, link: Link, delivery: Delivery) -> None:
         terminal: IncomingLink | ControlLink | None = link.context
@@ -215,7 +219,7 @@ class ServerConnection:
     def census(self) -> tuple[int, int, int]:
         """How many sessions there are, links on which the peer sends, and links on which it receives."""
         terminals = [terminal for session in self._sessions for terminal in session.context]
-        receivers = sum(isinstance(terminal, OutgoingLink) for terminal in terminals)
+        receivers = sum(isinstance(terminal, (OutgoingLink, Lookup)) for terminal in terminals)
         return len(self._sessions), len(terminals) - receivers, receivers
 
     def is_posting(self, txn_id: bytes) -> bool:
@@ -242,24 +246,33 @@ class ServerConnection:
 
     # --- temporary nodes
 
-    def make_temporary(self, link: Link, *, exclusive: bool) -> Queue:
-        """A queue that goes with the link that made it, and with this connection at the latest.
+    def make_temporary(self, link: Link, *, exclusive: bool, topic: bool) -> Node:
+        """A queue or topic that goes with the link that made it, and with this connection at the latest.
 
         A link that was detached without a close and comes again has it still (2.6.3).
         """
         key = (link.name, link.is_sender)
         if key in self._made:
             return self._made[key]
-        queue = self._made[key] = self.broker.router.make_temporary(self if exclusive else None)
-        self.temporaries[queue] = key
-        return queue
+        router = self.broker.router
+        owner = self if exclusive else None
+        node = self._made[key] = router.make_temporary_topic(owner) if topic else router.make_temporary(owner)
+        self.temporaries[node] = key
+        return node
 
-    def delete_temporary(self, queue: Queue) -> None:
+    def delete_temporary(self, node: Node) -> None:
         """The link that made it was closed."""
-        key = self.temporaries.pop(queue, None)
+        key = self.temporaries.pop(node, None)
         if key is not None:
             del self._made[key]
-        self.broker.router.delete(queue)
+        self._delete(node)
+
+    def _delete(self, node: Node) -> None:
+        router = self.broker.router
+        if isinstance(node, Queue):
+            router.delete(node)
+        else:
+            router.delete_exchange(node)
 
     # --- endings
 
@@ -299,9 +312,12 @@ class ServerConnection:
         session.outgoing.clear()
         session.incoming.clear()
         for terminal in terminals:
-            if not isinstance(terminal, ControlLink) and terminal.temporary and terminal.queue is not None:
-                self.delete_temporary(terminal.queue)
+            if isinstance(terminal, OutgoingLink) and terminal.subscription is not None:
+                terminal.subscription.detached(False)
+            if not isinstance(terminal, ControlLink) and terminal.made is not None:
+                self.delete_temporary(terminal.made)
         terminals.clear()
+        self.broker.router.subscriptions.ended(session)
 
     def end(self, reason: str = "the connection was lost") -> None:
         """The connection is over, by a close or by a loss: all sessions end, temporary queues go."""
@@ -316,8 +332,9 @@ class ServerConnection:
         for session in self._sessions:
             self._lose_session(session)
         self._sessions.clear()
-        for queue in self.temporaries:
-            self.broker.router.delete(queue)
+        self.broker.router.subscriptions.ended(self)
+        for node in self.temporaries:
+            self._delete(node)
         self.temporaries.clear()
         self._made.clear()
         self.stalled.clear()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
 
 SOLE_CONNECTION: Final = "sole-connection-for-container"
-CAPABILITIES: Final = (SOLE_CONNECTION, "ANONYMOUS-RELAY", "DELAYED_DELIVERY")
+CAPABILITIES: Final = (SOLE_CONNECTION, "ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS")
 REFUSED_PROPERTY: Final = Symbol("amqp:connection-establishment-failed")
 POLICY_PROPERTY: Final = Symbol("sole-connection-enforcement-policy")
 REFUSE_NEW: Final = 0

@@ -1,13 +1,15 @@
-"""Incoming links: what one sender posts, to one queue or, on an anonymous link, to the queue each message names."""
+"""Incoming links: what one sender posts: to a queue, to a topic, or to what each message names (anonymous relay)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from jmsish.broker.coordinator import allows_rejected
-from jmsish.broker.intake import address_of, read
+from jmsish.broker.exchanges import Exchange, Routed
+from jmsish.broker.intake import address_of, read, subject_of
 from jmsish.broker.queues import Arrival, Queue
-from jmsish.broker.router import NOT_IMPLEMENTED, Refusal
+from jmsish.broker.refusals import NOT_IMPLEMENTED, RESOURCE_DELETED, Refusal
+from jmsish.broker.router import Topic
 from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Transaction
 from jmsish.engine.outcomes import ACCEPTED, AmqpError, DeliveryState, Rejected, TransactionalState
 
@@ -28,21 +30,26 @@ RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
 class IncomingLink:
     """A link on which the broker receives messages."""
 
-    __slots__ = ("_connection", "_fed", "_link", "_second", "over", "queue", "temporary")
+    __slots__ = ("_connection", "_fed", "_link", "_second", "made", "over", "queue", "topic")
 
-    def __init__(self, connection: ServerConnection, link: Link, queue: Queue | None) -> None:
+    def __init__(
+        self, connection: ServerConnection, link: Link, queue: Queue | None, topic: Topic | None = None
+    ) -> None:
         self._connection = connection
         self._link = link
         self._second = link.rcv_settle_mode == 1
         self._fed = False
         self.queue = queue
-        """None: each message says where it goes (anonymous relay)."""
-        self.temporary = False
-        """It created its queue, which goes with it."""
+        self.topic = topic
+        """Without a queue; without either each message says where it goes (anonymous relay)."""
+        self.made: Queue | Exchange | None = None
+        """The queue or topic that was made for it, and goes with it."""
         self.over = False
         """Detached; what was still on its way is dropped."""
         if queue is not None:
             queue.producers[self] = None
+        if topic is not None:
+            topic.exchange.publishers[self] = None
 
     # --- credit
 
@@ -80,11 +87,15 @@ class IncomingLink:
                 return self._refuse_format(delivery)
             arrival = read(delivery.payload, self._connection.broker.now())
             queue = self.queue
+            target: Queue | Routed
             if queue is None:
-                queue = self._route(delivery)
-            settings = queue.settings
-            if queue.deleted or settings.max_messages or settings.max_octets:
-                self._check_room(queue, delivery)
+                target = self._find(delivery, arrival)
+                self._check_room(target, delivery)
+            else:
+                target = queue
+                settings = queue.settings
+                if queue.deleted or settings.max_messages or settings.max_octets:
+                    self._check_room(queue, delivery)
         except ValueError as error:
             self._refuse(delivery, AmqpError(DECODE_ERROR, f"the message cannot be read: {error}"))
             return
@@ -93,37 +104,46 @@ class IncomingLink:
             return
         if delivery.remote_state is None:
             if isinstance(arrival, int):
-                queue.append(delivery.payload, arrival)
+                target.append(delivery.payload, arrival)
             else:
-                queue.add(arrival)
+                target.add(arrival)
             if not delivery.remote_settled:
                 second = self._second if delivery.rcv_settle_mode is None else delivery.rcv_settle_mode
                 link.session.disposition(delivery, ACCEPTED, not second)
         else:
-            self._post_with_state(queue, arrival, delivery)
+            self._post_with_state(target, arrival, delivery)
         if not self._fed:
             self._fed = True
             self._connection.fed.append(self)
 
-    def _route(self, delivery: Delivery) -> Queue:
-        address, is_topic = address_of(delivery.payload)
+    def _find(self, delivery: Delivery, arrival: int | Arrival) -> Queue | Routed:
+        """Where a message goes on a link that has no queue of its own."""
+        payload = delivery.payload
+        if self.topic is not None:
+            return self._route(self.topic, payload, arrival)
+        address, kind = address_of(payload)
         if address is None:
             raise Refusal("amqp:precondition-failed", "a message on an anonymous link needs an address in 'to'")
-        if is_topic:
-            raise Refusal(NOT_IMPLEMENTED, f"topics are not supported in this version: {address!r}")
         try:
-            return self._connection.broker.router.resolve(address)
+            node = self._connection.broker.router.resolve(address, kind)
         except Refusal as refusal:
             error = refusal.error
             raise Refusal(error.condition, error.description or "", {"delivery-tag": delivery.tag}) from None
+        return node if isinstance(node, Queue) else self._route(node, payload, arrival)
 
-    def _check_room(self, queue: Queue, delivery: Delivery) -> None:
+    def _route(self, topic: Topic, payload: bytes, arrival: int | Arrival) -> Routed:
+        history = None if isinstance(arrival, int) else arrival.history
+        key = subject_of(payload) if topic.key is None else topic.key
+        return topic.exchange.route(key, payload, 0 if history is None else history.count, self._connection)
+
+    def _check_room(self, queue: Queue | Routed, delivery: Delivery) -> None:
         why = queue.refusal(1, len(delivery.payload))
         if why is not None:
-            condition = "amqp:resource-deleted" if queue.deleted else RESOURCE_LIMIT_EXCEEDED
+            gone = isinstance(queue, Queue) and queue.deleted
+            condition = RESOURCE_DELETED if gone else RESOURCE_LIMIT_EXCEEDED
             raise Refusal(condition, why)
 
-    def _post_with_state(self, queue: Queue, arrival: int | Arrival, delivery: Delivery) -> None:
+    def _post_with_state(self, target: Queue | Routed, arrival: int | Arrival, delivery: Delivery) -> None:
         """A transfer that carries a state: one of a transaction, or nothing that changes anything."""
         state = delivery.remote_state
         if not isinstance(state, TransactionalState):
@@ -132,7 +152,7 @@ class IncomingLink:
         transaction = self._transaction_of(state, delivery)
         if transaction is None:
             return
-        transaction.posts.append((queue, arrival, delivery.payload))
+        transaction.posts.append((target, arrival, delivery.payload))
         self._connection.broker.worked(transaction)
         if not delivery.remote_settled:
             self._answer_in(transaction, delivery, ACCEPTED)
@@ -209,8 +229,8 @@ class IncomingLink:
         """The sender detached; what it posted stays (T52)."""
         self._link.detach(closed=closed)
         self._forget()
-        if closed and self.temporary and self.queue is not None:
-            self._connection.delete_temporary(self.queue)
+        if closed and self.made is not None:
+            self._connection.delete_temporary(self.made)
 
     def lost(self) -> None:
         """Session or connection are over."""
@@ -219,7 +239,15 @@ class IncomingLink:
     def lost_queue(self) -> None:
         """The queue was deleted."""
         assert self.queue is not None
-        self.detach(AmqpError("amqp:resource-deleted", f"the queue {self.queue.name!r} was deleted"))
+        self._lose(f"the queue {self.queue.name!r} was deleted")
+
+    def lost_exchange(self) -> None:
+        """The exchange was deleted."""
+        assert self.topic is not None
+        self._lose(f"the exchange {self.topic.exchange.name!r} was deleted")
+
+    def _lose(self, description: str) -> None:
+        self.detach(AmqpError(RESOURCE_DELETED, description))
         self._connection.broker.touch(self._connection)
 
     def _forget(self) -> None:
@@ -229,3 +257,5 @@ class IncomingLink:
             queue.producers.pop(self, None)
             if queue.starved and self in queue.starved:
                 queue.starved.remove(self)
+        if self.topic is not None:
+            self.topic.exchange.publishers.pop(self, None)

@@ -12,6 +12,7 @@ from jmsish.broker.order import History
 from jmsish.broker.queues import Arrival
 from jmsish.engine.codec import (
     ABSOLUTE_EXPIRY_TIME,
+    SUBJECT,
     TO,
     bare_offset,
     message_annotations_at,
@@ -73,11 +74,31 @@ def _remember(beginning: bytes, priority: int) -> None:
     _plain_beginnings[beginning] = priority
 
 
-_TOPIC_KINDS: Final = (1, 3)
+# x-opt-jms-dest: queue, topic, temporary queue, temporary topic (M23); x-opt-routing-type: multicast, anycast (M26).
+_JMS_KINDS: Final = {0: "queue", 1: "topic", 2: "queue", 3: "topic"}
+_ROUTING_KINDS: Final = {0: "topic", 1: "queue"}
 
 
-def address_of(payload: bytes) -> tuple[str | None, bool]:
-    """Where a message on an anonymous link is to go, and whether its sender means a topic (M23)."""
+def address_of(payload: bytes) -> tuple[str | None, str | None]:
+    """Where a message on an anonymous link is to go, and which kind of node its sender means, if it says so."""
     annotations, bare = message_annotations_at(payload, split_header(payload)[1])
     to = property_at(payload, bare, TO)
-    return (to if isinstance(to, str) else None), annotations.get("x-opt-jms-dest") in _TOPIC_KINDS
+    return (to if isinstance(to, str) else None), _kind_in(annotations)
+
+
+def _kind_in(annotations: dict[str, object]) -> str | None:
+    routing = annotations.get("x-opt-routing-type")
+    if isinstance(routing, int) and routing in _ROUTING_KINDS:
+        return _ROUTING_KINDS[routing]
+    kind = annotations.get("x-opt-jms-dest")
+    if isinstance(kind, int):
+        return _JMS_KINDS.get(kind)
+    legacy = annotations.get("x-opt-to-type")
+    names = {name.strip() for name in legacy.split(",")} if isinstance(legacy, str) else set()
+    return "topic" if "topic" in names else "queue" if "queue" in names else None
+
+
+def subject_of(payload: bytes) -> str:
+    """The routing key of a message by itself: its subject, or the empty key."""
+    subject = property_at(payload, bare_offset(payload), SUBJECT)
+    return subject if isinstance(subject, str) else ""

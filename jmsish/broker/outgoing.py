@@ -23,6 +23,8 @@ from jmsish.engine.outcomes import (
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
+    from jmsish.broker.exchanges import Exchange
+    from jmsish.broker.subscriptions import Subscription
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
 
@@ -41,8 +43,9 @@ class OutgoingLink(Consumer):
         "default_outcome",
         "gone",
         "link",
+        "made",
         "presettled",
-        "temporary",
+        "subscription",
         "transaction",
     )
 
@@ -56,8 +59,10 @@ class OutgoingLink(Consumer):
         self.default_outcome: DeliveryState | None = source.default_outcome if isinstance(source, Source) else None
         self.transaction: Transaction | None = None
         """What it acquires belongs to it (4.4.3)."""
-        self.temporary = False
-        """It created its queue, which goes with it."""
+        self.made: Queue | Exchange | None = None
+        """The queue or topic that was made for it, and goes with it."""
+        self.subscription: Subscription | None = None
+        """Whose queue it reads, if it is one of a subscription."""
         self._largest = link.remote_max_message_size
         """What the receiver takes at most, in octets; 0 says nothing."""
         self.gone = False
@@ -207,6 +212,8 @@ class OutgoingLink(Consumer):
         self.link.detach(closed=True, error=error)
         self.leave_queue()
         self.give_back()
+        if self.subscription is not None:
+            self.subscription.detached(False)
 
     def lost_queue(self) -> None:
         self.leave_queue()
@@ -217,13 +224,16 @@ class OutgoingLink(Consumer):
 
     def detached(self, closed: bool) -> None:
         """The receiver detached (W16): deliveries stay with the session; of a closed link, for a second at most."""
+        refusal = self.subscription.refuses_close() if closed and self.subscription is not None else None
         self.leave_queue()
-        self.link.detach(closed=closed)
+        self.link.detach(closed=closed, error=refusal)
         self.gone = True
         self.take_back_unsent()
+        if self.subscription is not None:
+            self.subscription.detached(closed)
         if closed:
-            if self.temporary:
-                self.connection.delete_temporary(self.queue)
+            if self.made is not None:
+                self.connection.delete_temporary(self.made)
             if any(delivery.link is self.link for delivery in self.link.session.outgoing.values()):
                 self.connection.grant_grace(self)
 

@@ -1,25 +1,25 @@
-"""From addresses to queues: made on first use or declared, temporary, deleted; and where dead letters go."""
+"""From addresses to queues and topics: made on first use or declared, temporary, deleted; and where dead letters go."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any
+from typing import Any, Final
 
 from jmsish.broker.config import BrokerConfig
+from jmsish.broker.exchanges import TOPIC, Exchange, Exchanges
 from jmsish.broker.octets import annotated, for_another_life
 from jmsish.broker.order import ACQUIRED, Entry, History
 from jmsish.broker.policy import DEFAULT_SETTINGS, QueueSettings
-from jmsish.broker.queues import Arrival, Queue, QueueHome
+from jmsish.broker.queues import Arrival, Queue
+from jmsish.broker.refusals import NOT_FOUND, Refusal
+from jmsish.broker.subscriptions import SUBSCRIPTION, Home, Subscriptions
 from jmsish.engine.outcomes import AmqpError
 from jmsish.types import Symbol, Timestamp, UInt
 
 RESERVED = "jmsish.temporary."
 """How the names of temporary nodes begin. Such a name is never made on first use: used when gone, it is an error."""
-
-NOT_FOUND = "amqp:not-found"
-NOT_IMPLEMENTED = "amqp:not-implemented"
-RESOURCE_LOCKED = "amqp:resource-locked"
 
 DEAD_FROM = "x-opt-dead-letter-from"
 DEAD_REASON = "x-opt-dead-letter-reason"
@@ -29,43 +29,79 @@ DEAD_ERROR = "x-opt-dead-letter-error"
 EXPIRED = "expired"
 
 
-class Refusal(Exception):
-    """An address, or a wish about it, that is not granted."""
+QUEUE: Final = "queue"
+KINDS: Final = {"queue": QUEUE, "temporary-queue": QUEUE, "topic": TOPIC, "temporary-topic": TOPIC}
+"""Which kind of node a capability of a terminus asks for (M45)."""
 
-    def __init__(self, condition: str, description: str, info: Mapping[Any, Any] | None = None) -> None:
-        super().__init__(description)
-        self.error = AmqpError(condition, description, info)
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What an address means where it means no queue: an exchange, with a key or with all of them."""
+
+    exchange: Exchange
+    key: str | None = None
+    """None: a sender's messages say it, each by its subject; a receiver gets them all."""
+
+
+def kind_of(capabilities: Iterable[str]) -> str | None:
+    """The kind of node that a terminus asks for; both are none, and leave it to the address."""
+    kinds = {KINDS[name] for name in capabilities if name in KINDS}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 class Router:
-    """All queues by name."""
+    """All queues by name, and the exchanges and subscriptions that lead to them."""
 
-    def __init__(self, config: BrokerConfig, home: QueueHome) -> None:
+    def __init__(self, config: BrokerConfig, home: Home) -> None:
         self.queues: dict[str, Queue] = {}
+        self.exchanges = Exchanges(config.exchanges)
+        self.subscriptions = Subscriptions(self, home)
         self._config = config
         self._home = home
         for name, settings in config.queues.items():
             self._make(name, settings)
 
-    def resolve(self, address: str) -> Queue:
-        """The queue of an address, made now if it may be (3.5.1: the address names a node); Refusal otherwise."""
-        queue = self.queues.get(address)
-        if queue is not None:
-            return queue
+    def resolve(self, address: str, kind: str | None = None) -> Queue | Topic:
+        """What an address means (3.5.1: it names a node), a queue made now if it may be; Refusal where nothing.
+
+        An existing queue of exactly that name, an exchange of that name, ``exchange/key`` where the exchange exists,
+        else a queue made on first use. A topic is never a queue: if it is no exchange, it is a key of ``amq.topic``.
+        """
+        if kind != TOPIC:
+            queue = self.queues.get(address)
+            if queue is not None:
+                return queue
+        topic = self._topic(address)
+        if topic is not None:
+            return topic
         if address.startswith(RESERVED):
-            raise Refusal(NOT_FOUND, f"the temporary queue {address!r} is gone")
+            raise Refusal(NOT_FOUND, f"the temporary {kind or 'queue'} {address!r} is gone")
+        if address.startswith(SUBSCRIPTION):
+            raise Refusal(NOT_FOUND, f"the subscription with the queue {address!r} is gone")
+        if kind == TOPIC:
+            if self._config.auto_create:
+                return Topic(self.exchanges.topic, address)
+            raise Refusal(NOT_FOUND, f"there is no topic {address!r}: it needs an exchange of that name")
         if not self._config.auto_create:
             raise Refusal(NOT_FOUND, f"there is no queue {address!r}")
         return self._make(address, DEFAULT_SETTINGS)
+
+    def _topic(self, address: str) -> Topic | None:
+        exchange = self.exchanges.get(address)
+        if exchange is not None:
+            return Topic(exchange)
+        name, slash, key = address.partition("/")
+        exchange = self.exchanges.get(name) if slash else None
+        return None if exchange is None else Topic(exchange, key)
 
     def declare(self, name: str, settings: Mapping[str, Any]) -> Queue:
         """The queue of that name with these settings; one that is there takes them over from now on."""
         if not isinstance(name, str) or not name:
             raise ValueError(f"a queue needs a name, not {name!r}")
-        if name.startswith(RESERVED):
-            raise ValueError(f"names that begin with {RESERVED!r} are those of temporary queues")
-        checked = QueueSettings.from_mapping(settings, f"the queue {name!r}")
         queue = self.queues.get(name)
+        if queue is None and name.startswith((RESERVED, SUBSCRIPTION)):
+            raise ValueError(f"names that begin with {RESERVED!r} or {SUBSCRIPTION!r} are the broker's own")
+        checked = QueueSettings.from_mapping(settings, f"the queue {name!r}")
         if queue is None:
             return self._make(name, checked)
         queue.settings = checked
@@ -75,15 +111,30 @@ class Router:
         """A queue with a name nobody used before; with an owner, only that connection receives from it."""
         return self._make(f"{RESERVED}{token_hex(16)}", DEFAULT_SETTINGS, owner)
 
+    def make_temporary_topic(self, owner: object) -> Exchange:
+        """A topic with a name nobody used before, to which only that connection subscribes."""
+        return self.exchanges.make(f"{RESERVED}{token_hex(16)}", owner)
+
+    def make_reserved(self, name: str) -> Queue:
+        """The queue of a subscription."""
+        return self._make(name, DEFAULT_SETTINGS)
+
     def delete(self, queue: Queue) -> None:
         """Remove a queue with all it owns; its consumers and producers lose it."""
         if self.queues.get(queue.name) is queue:
             del self.queues[queue.name]
         queue.deleted = True
+        self.exchanges.forget(queue)
+        self.subscriptions.forget(queue)
         for consumer in list(queue.consumers.values()):
             consumer.lost_queue()
         for producer in list(queue.producers):
             producer.lost_queue()
+
+    def delete_exchange(self, exchange: Exchange) -> None:
+        """Remove an exchange and all that subscribes to it; its producers lose it."""
+        self.exchanges.remove(exchange)
+        self.subscriptions.exchange_deleted(exchange)
 
     def _make(self, name: str, settings: QueueSettings, owner: object = None) -> Queue:
         queue = self.queues[name] = Queue(name, settings, self._home, owner)

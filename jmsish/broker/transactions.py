@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from jmsish.broker.exchanges import Routed
 from jmsish.broker.order import ACQUIRED, Entry
 from jmsish.broker.queues import Arrival, Queue
 from jmsish.broker.settlement import Settlement
+from jmsish.broker.subscriptions import SUBSCRIPTION
 from jmsish.engine.outcomes import Accepted, AmqpError, DeliveryState
 
 if TYPE_CHECKING:
@@ -25,6 +27,10 @@ TIMEOUT = "amqp:transaction:timeout"
 UNKNOWN_ID = "amqp:transaction:unknown-id"
 
 _log = logging.getLogger("jmsish.broker")
+
+
+Post = tuple[Queue | Routed, int | Arrival, bytes]
+"""A message that waits for the commit: where it goes (routed when it came), what it asks there, its octets."""
 
 
 class Work:
@@ -60,7 +66,7 @@ class Transaction:
         """When the first work came in, 0 before (D15)."""
         self.last = 0.0
         """When the last work came in, where the broker has a limit to idleness."""
-        self.posts: list[tuple[Queue, int | Arrival, bytes]] = []
+        self.posts: list[Post] = []
         self.work: list[Work] = []
         self.acquirers: list[OutgoingLink] = []
         """Links whose credit belongs to it (4.4.3)."""
@@ -108,17 +114,20 @@ class Transaction:
         if self.failure is not None:
             return self.failure
         sums: dict[Queue, list[int]] = {}
-        for queue, _, payload in self.posts:
-            total = sums.setdefault(queue, [0, 0])
-            total[0] += 1
-            total[1] += len(payload)
+        for target, _, payload in self.posts:
+            for queue in (target,) if isinstance(target, Queue) else target.present:
+                total = sums.setdefault(queue, [0, 0])
+                total[0] += 1
+                total[1] += len(payload)
         for queue, (messages, octets) in sums.items():
             why = queue.refusal(messages, octets)
             if why:
                 return AmqpError(ROLLBACK, why)
         for work in self.work:
-            if work.consumer.queue.deleted:
-                return AmqpError(ROLLBACK, f"the queue {work.consumer.queue.name!r} is gone")
+            queue = work.consumer.queue
+            # What was taken from a subscription that has ended since is gone with it, and that is what was wanted.
+            if queue.deleted and not queue.name.startswith(SUBSCRIPTION):
+                return AmqpError(ROLLBACK, f"the queue {queue.name!r} is gone")
         return None
 
     def commit(self, settlement: Settlement) -> None:
@@ -152,7 +161,7 @@ class Transaction:
                 self.id.hex(), self.connection.container_id, reason, len(self.posts), len(self.work),
             )  # fmt: skip
 
-    def _end(self) -> tuple[list[Work], list[tuple[Queue, int | Arrival, bytes]]]:
+    def _end(self) -> tuple[list[Work], list[Post]]:
         # "When a transaction is discharged, the txn-id of any link endpoints will be cleared"; not its credit (4.4.3).
         for link in self.acquirers:
             link.transaction = None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jmsish.broker.exchanges import Binding, Exchange
 from jmsish.broker.octets import for_delivery
 from jmsish.broker.policy import QueueSettings
 from jmsish.broker.queues import Queue
@@ -13,6 +14,7 @@ from jmsish.broker.router import RESERVED
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
+    from jmsish.broker.subscriptions import Subscription
     from jmsish.broker.transactions import Transaction
 
 
@@ -103,6 +105,84 @@ class QueueView:
     def purge(self) -> int:
         """Remove what is available; what somebody holds stays. Returns how many went."""
         return self._queue.purge()
+
+
+class ExchangeView:
+    """An exchange, live."""
+
+    __slots__ = ("_exchange",)
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def __repr__(self) -> str:
+        return f"<ExchangeView {self.name!r} {self.type} bindings={self._exchange.table.size}>"
+
+    @property
+    def name(self) -> str:
+        return self._exchange.name
+
+    @property
+    def type(self) -> str:
+        return self._exchange.type
+
+    @property
+    def is_temporary(self) -> bool:
+        return self._exchange.name.startswith(RESERVED)
+
+    @property
+    def is_deleted(self) -> bool:
+        return self._exchange.deleted
+
+    @property
+    def received(self) -> int:
+        """How many messages were ever sent to it."""
+        return self._exchange.received
+
+    @property
+    def routed(self) -> int:
+        """How many of them went to one queue or more."""
+        return self._exchange.routed
+
+    @property
+    def dropped(self) -> int:
+        """How many of them nobody wanted."""
+        return self._exchange.dropped
+
+    def bindings(self) -> list[Binding]:
+        """The bindings in force, those of subscriptions included."""
+        return [bound.binding for bound in self._exchange.table]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class SubscriptionView:
+    """A subscription as it was when asked for."""
+
+    name: str
+    client_id: str | None
+    """None: it belongs to no client id, all may share it."""
+    topic: str
+    """An exchange, or a topic that is a key of ``amq.topic``, or else ``exchange/key``."""
+    selector: str | None
+    no_local: bool
+    durable: bool
+    shared: bool
+    queue: str
+    """The name of the queue that collects its messages."""
+    depth: int
+    consumers: int
+
+    def __init__(self, subscription: Subscription) -> None:
+        put = object.__setattr__
+        for name in ("name", "client_id", "durable", "shared"):
+            put(self, name, getattr(subscription, name))
+        content, queue = subscription.content, subscription.queue
+        put(self, "topic", content.topic)
+        put(self, "selector", content.selector)
+        put(self, "no_local", content.no_local)
+        put(self, "queue", queue.name)
+        put(self, "depth", queue.depth)
+        put(self, "consumers", len(queue.consumers))
 
 
 @dataclass(frozen=True, slots=True, init=False)

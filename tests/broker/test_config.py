@@ -46,13 +46,18 @@ WRONG: list[tuple[Any, str]] = [
     ({"users": {"alice": {"scram_sha_256": "x"}}}, "iterations:salt:stored-key:server-key"),
     ({"users": {"alice": {"password": 1}}}, "password in [users.alice] must be a string, not int"),
     ({"vhosts": {}}, "'vhosts' in the configuration is not supported in this version"),
-    ({"exchanges": {}}, "not supported in this version"),
+    ({"exchanges": {"prices": {"type": "fanout"}}}, "[exchanges.prices]: the type 'fanout' is not supported"),
+    ({"exchanges": {"prices": {}}}, "[exchanges.prices]: the type must be 'topic', not None"),
+    ({"exchanges": {"prices": {"type": "topic", "durable": True}}}, "'durable' in [exchanges.prices] is not supported"),
+    ({"exchanges": {"prices": {"typ": "topic"}}}, "did you mean 'type'?"),
+    ({"exchanges": {"amq.prices": {"type": "topic"}}}, "the name 'amq.prices' is reserved"),
+    ({"exchanges": {"a/b": {"type": "topic"}}}, "the name 'a/b' has a '/'"),
     ({"policy": {"max_connections": 5}}, "not supported in this version"),
     ({"listeners": [{"role": "edge"}]}, "not supported in this version"),
     ({"listeners": [{"port": 70000}]}, "0 to 65535"),
     ({"listeners": [{"hots": "x"}]}, "did you mean 'host'"),
     ({"policy": {"transaction_timeout": -1}}, "seconds"),
-    ({"zzz": {}}, "known: policy, users, queues, listeners"),
+    ({"zzz": {}}, "known: policy, users, queues, exchanges, listeners"),
 ]
 
 

@@ -282,7 +282,6 @@ def test_the_relay_goes_where_each_message_says(world: World) -> None:
 
 @pytest.mark.parametrize(("to", "kind", "condition"), [
     (None, None, "amqp:precondition-failed"),
-    ("t", 1, "amqp:not-implemented"),
     ("jmsish.temporary.gone", None, "amqp:not-found"),
 ])  # fmt: skip
 def test_the_relay_rejects_what_has_no_place(world: World, to: str | None, kind: int | None, condition: str) -> None:
@@ -415,20 +414,6 @@ def test_an_address_with_a_dynamic_wish_is_refused(world: World) -> None:
 
 
 # --- refusals and ends
-
-
-@pytest.mark.parametrize("capability", ["topic", "temporary-topic"])
-def test_topics_are_refused_by_name(world: World, capability: str) -> None:
-    peer = world.connect()
-    dynamic = capability == "temporary-topic"
-    address = None if dynamic else "news"
-    for end in (
-        peer.receiver(source=Source(address=address, dynamic=dynamic, capabilities=(capability,))),
-        peer.sender(target=Target(address=address, dynamic=dynamic, capabilities=(capability,))),
-    ):
-        assert end.detached and end.error is not None and end.error.condition == "amqp:not-implemented"
-        assert end.error.description is not None and "topics" in end.error.description
-    assert world.broker.queues() == []
 
 
 def test_null_termini_are_refused(world: World) -> None:

@@ -211,14 +211,3 @@ def test_no_queue_is_made_of_a_name_that_was_a_temporary_one(client: Client, wir
     client.attach_sender(address)
     client.expect("attach", target=None)
     client.expect("detach", closed=True, error=error("amqp:not-found"))
-
-
-# -- what is not offered yet -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("capability", ["topic", "temporary-topic"])
-def test_a_topic_is_refused_by_name(client: Client, wire: Wire, capability: str) -> None:
-    wire.ours("others have topics")
-    client.attach_receiver(None, source=composite("source", address="t", capabilities=capability))
-    client.expect("attach", source=None)
-    client.expect("detach", closed=True, error=error("amqp:not-implemented"))

@@ -1,0 +1,217 @@
+"""Topic words: how keys and patterns are split, and a tree that finds all patterns that match a key.
+
+A word may be empty. ``*`` alone in a word stands for exactly one word, ``#`` alone for any number, none included;
+beside other characters both are ordinary (exchanges and policy, 1.5). One matcher serves all that has patterns.
+
+Theory of operation.  The tree is persistent: to add or remove a pattern makes a new tree that shares all but one path
+with the old, so whoever holds the old one goes on reading it undisturbed. A key is followed through the tree word by
+word, all branches at once: a set of nodes becomes the set of their successors. Nothing is ever tried twice, so a
+pattern costs at most its own length for each word of the key, however many ``#`` it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+ONE: Final = "*"
+ANY: Final = "#"
+LONGEST: Final = 256
+"""Words that a pattern may have: what bounds the cost of one malicious pattern for one word of a key."""
+_FILLED: Final = 4
+
+
+def words_of(key: str) -> list[str]:
+    """The words of a key or pattern; the empty string is one empty word."""
+    return key.split(".")
+
+
+def normalised(pattern: str) -> str:
+    """The one spelling of all patterns that say the same: in each run of wildcards the stars first, then one hash.
+
+    ``ValueError`` for a pattern of more than 256 words.
+    """
+    words = words_of(pattern)
+    if len(words) > LONGEST:
+        raise ValueError(f"a pattern has at most {LONGEST} words; this one has {len(words)}")
+    result: list[str] = []
+    pending = False
+    for word in words:
+        if word == ANY:
+            pending = True
+            continue
+        if pending and word != ONE:
+            result.append(ANY)
+            pending = False
+        result.append(word)
+    if pending:
+        result.append(ANY)
+    return ".".join(result)
+
+
+class PersistentMap(Generic[V]):
+    """Names and what they stand for; :meth:`put` and :meth:`without` make another map and leave this one.
+
+    About as many buckets as each holds entries, so that one change copies about twice the square root of all.
+    """
+
+    __slots__ = ("buckets", "mask", "size")
+
+    def __init__(self, buckets: tuple[dict[str, V], ...] = ({},), size: int = 0) -> None:
+        self.buckets = buckets
+        self.mask = len(buckets) - 1
+        self.size = size
+
+    def get(self, name: str) -> V | None:
+        return self.buckets[hash(name) & self.mask].get(name)
+
+    def put(self, name: str, value: V) -> PersistentMap[V]:
+        index = hash(name) & self.mask
+        bucket = self.buckets[index]
+        size = self.size + (name not in bucket)
+        return self._with(index, {**bucket, name: value}, size)
+
+    def without(self, name: str) -> PersistentMap[V]:
+        index = hash(name) & self.mask
+        bucket = self.buckets[index]
+        if name not in bucket:
+            return self
+        return self._with(index, {key: value for key, value in bucket.items() if key != name}, self.size - 1)
+
+    def _with(self, index: int, bucket: dict[str, V], size: int) -> PersistentMap[V]:
+        buckets = (*self.buckets[:index], bucket, *self.buckets[index + 1 :])
+        count = len(buckets)
+        if size > _FILLED * count * count:
+            buckets = _spread(buckets, count * 2)
+        elif count > 1 and size < count * count // _FILLED:
+            buckets = _spread(buckets, count // 2)
+        return PersistentMap(buckets, size)
+
+    def items(self) -> Iterator[tuple[str, V]]:
+        for bucket in self.buckets:
+            yield from bucket.items()
+
+
+def _spread(buckets: tuple[dict[str, V], ...], count: int) -> tuple[dict[str, V], ...]:
+    fresh: tuple[dict[str, V], ...] = tuple({} for _ in range(count))
+    for bucket in buckets:
+        for name, value in bucket.items():
+            fresh[hash(name) & (count - 1)][name] = value
+    return fresh
+
+
+class Node(Generic[T]):
+    """A place in the tree, never changed once it is made: what ends here, and what goes on from here."""
+
+    __slots__ = ("any", "here", "one", "words")
+
+    def __init__(
+        self,
+        here: tuple[T, ...] = (),
+        words: PersistentMap[Node[T]] | None = None,
+        one: Node[T] | None = None,
+        any: Node[T] | None = None,
+    ) -> None:
+        self.here = here
+        self.words = words
+        self.one = one
+        self.any = any
+
+    @property
+    def is_bare(self) -> bool:
+        """Nothing ends here and nothing goes on."""
+        return not (self.here or self.words or self.one or self.any)
+
+    def child(self, word: str) -> Node[T] | None:
+        if word == ONE:
+            return self.one
+        if word == ANY:
+            return self.any
+        return None if self.words is None else self.words.get(word)
+
+    def with_child(self, word: str, child: Node[T] | None) -> Node[T]:
+        """This node with another child at a word of a pattern, or without one."""
+        if word == ONE:
+            return Node(self.here, self.words, child, self.any)
+        if word == ANY:
+            return Node(self.here, self.words, self.one, child)
+        words = self.words
+        if child is not None:
+            words = (PersistentMap() if words is None else words).put(word, child)
+        elif words is not None:
+            words = words.without(word)
+        return Node(self.here, words if words is not None and words.size else None, self.one, self.any)
+
+    def with_here(self, here: tuple[T, ...]) -> Node[T]:
+        return Node(here, self.words, self.one, self.any)
+
+
+def added(root: Node[T], pattern: str, item: T) -> Node[T]:
+    """The tree with an item more at a normalised pattern."""
+    path, node = _path(root, words_of(pattern))
+    return _rebuilt(path, node.with_here((*node.here, item)))
+
+
+def removed(root: Node[T], pattern: str, item: T) -> Node[T]:
+    """The tree without the item at a normalised pattern, and without the branch that only led to it."""
+    path, node = _path(root, words_of(pattern))
+    return _rebuilt(path, node.with_here(tuple(each for each in node.here if each != item)))
+
+
+def _path(root: Node[T], words: list[str]) -> tuple[list[tuple[Node[T], str]], Node[T]]:
+    path = []
+    node = root
+    for word in words:
+        path.append((node, word))
+        node = node.child(word) or Node()
+    return path, node
+
+
+def _rebuilt(path: list[tuple[Node[T], str]], node: Node[T]) -> Node[T]:
+    for parent, word in reversed(path):
+        node = parent.with_child(word, None if node.is_bare else node)
+    return node
+
+
+def found(root: Node[T], key: str) -> list[T]:
+    """All items whose pattern matches the key, each once.
+
+    A node is reached from its one parent only, so none can be in the set twice; but a ``#`` is reached again whenever
+    its parent is, and stays once it is reached.
+    """
+    current = [root]
+    lasting: list[Node[T]] = []
+    known: set[int] = set()
+    _note_hashes(current, lasting, known)
+    for word in words_of(key):
+        following = []
+        for node in (*current, *lasting):
+            words = node.words
+            if words is not None:
+                child = words.buckets[hash(word) & words.mask].get(word)
+                if child is not None:
+                    following.append(child)
+            if node.one is not None:
+                following.append(node.one)
+        current = following
+        _note_hashes(current, lasting, known)
+        if not current and not lasting:
+            return []
+    return [item for node in (*current, *lasting) for item in node.here]
+
+
+def _note_hashes(current: list[Node[T]], lasting: list[Node[T]], known: set[int]) -> None:
+    """``#`` also stands for no word at all: it is reached together with its parent. None follows another directly."""
+    for node in current:
+        branch = node.any
+        if branch is not None and id(branch) not in known:
+            known.add(id(branch))
+            lasting.append(branch)
+
+
+def matches(pattern: str, key: str) -> bool:
+    """Whether one pattern matches one key."""
+    return bool(found(added(Node(), normalised(pattern), True), key))

@@ -1,0 +1,24 @@
+"""What is not granted, and the conditions that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jmsish.engine.outcomes import AmqpError
+
+INVALID_FIELD: Final = "amqp:invalid-field"
+NOT_ALLOWED: Final = "amqp:not-allowed"
+NOT_FOUND: Final = "amqp:not-found"
+NOT_IMPLEMENTED: Final = "amqp:not-implemented"
+PRECONDITION_FAILED: Final = "amqp:precondition-failed"
+RESOURCE_DELETED: Final = "amqp:resource-deleted"
+RESOURCE_LOCKED: Final = "amqp:resource-locked"
+
+
+class Refusal(Exception):
+    """An address, or a wish about it, that is not granted."""
+
+    def __init__(self, condition: str, description: str, info: Mapping[Any, Any] | None = None) -> None:
+        super().__init__(description)
+        self.error = AmqpError(condition, description, info)
