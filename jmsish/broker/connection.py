@@ -95,8 +95,10 @@ class ServerConnection:
         """Bytes for the peer. Taken, they make room: the next step may have more."""
         data = self.engine.take_output()
         self.room = OUTPUT_LIMIT
-        if self.stalled:
+        if self.stalled or self.half_sent or self.hindered:
             self._resume()
+        if self.engine.out_size:
+            self.broker.touch(self)  # the next frames of a large message
         return data
 
     def tick(self, now: float) -> float | None:

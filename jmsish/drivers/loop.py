@@ -35,6 +35,8 @@ class Wire(Protocol):
     """What the driver writes to."""
 
     peer: str
+    paused: bool
+    """It has more to write than it should keep: nothing is given to it until it has written some."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -48,6 +50,8 @@ class Wire(Protocol):
 
 class PipeWire:
     """An in-memory pipe, read in the loop."""
+
+    paused = False
 
     def __init__(self, pipe: PipeEnd, driver: LoopDriver) -> None:
         self.peer = pipe.peer
@@ -99,6 +103,7 @@ class SocketWire(asyncio.Protocol):
 
     def __init__(self, driver: LoopDriver, peer: str) -> None:
         self.peer = peer
+        self.paused = False
         self._driver = driver
         self._transport: asyncio.Transport | None = None
 
@@ -110,8 +115,18 @@ class SocketWire(asyncio.Protocol):
         self._driver.receive(data)
         self._driver.flush()
 
+    def pause_writing(self) -> None:
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        self._driver.flush()
+        self._driver.written()
+
     def connection_lost(self, error: Exception | None) -> None:
+        self.paused = False
         self._driver.receive_eof(error)
+        self._driver.written()
 
     def write(self, data: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
@@ -143,6 +158,7 @@ class LoopDriver:
         self._last_read = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._writers: list[Future[None]] = []
         self._stopped = False
 
     # -- connecting ------------------------------------------------------------------------------------------------
@@ -280,10 +296,10 @@ class LoopDriver:
             self.callbacks.take(self.core.calls)
 
     def flush(self) -> None:
-        """Write what the core has to say."""
-        while True:
+        """Write what the core has to say, as far as the wire takes it."""
+        while self.wire is not None and not self.wire.paused:
             data = self.core.take_output()
-            if not data or self.wire is None:
+            if not data:
                 break
             try:
                 self.wire.write(data)
@@ -305,6 +321,24 @@ class LoopDriver:
     def linger(self) -> None:
         """Something was said that can wait for what follows: in a loop that is the end of this turn anyway."""
         self.nudge()
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the peer has to take octets before more are written."""
+        return self.wire is not None and self.wire.paused
+
+    async def room(self, deadline: float | None) -> None:
+        """Wait until the wire takes octets again.  Raises `OperationTimeoutError` when `deadline` passes first."""
+        while self.is_blocked:
+            writer: Future[None] = Future()
+            self._writers.append(writer)
+            await self.wait(writer, deadline)
+
+    def written(self) -> None:
+        """The wire takes octets again, or has ended."""
+        writers, self._writers = self._writers, []
+        for writer in writers:
+            writer.set_result(None)
 
     def _flush_now(self) -> None:
         self._flushing = False

@@ -18,6 +18,7 @@ from time import monotonic
 
 from jmsish.drivers.alertness import Alertness
 from jmsish.drivers.tls import TlsCodec, TlsFailure
+from jmsish.drivers.transport import SendBlocked
 from jmsish.drivers.wakeup import Wakeup
 from jmsish.errors import ConnectionLostError
 
@@ -115,6 +116,7 @@ class SocketTransport:
         "_reading",
         "_socket",
         "_tls",
+        "_unsent",
         "_view",
         "_wakeup",
         "_writing",
@@ -140,6 +142,7 @@ class SocketTransport:
         self._view = memoryview(self._buffer)
         self._tls: TlsCodec | None = None
         self._early = b""  # came with the last octets of the handshake
+        self._unsent = b""  # what was left when a deadline passed
         self._ended = False
         self._closed = False
         self._interrupted = False
@@ -156,7 +159,7 @@ class SocketTransport:
 
     # Sending.
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes, deadline: float | None = None) -> None:
         self._writing = True
         try:
             if self._closed:
@@ -164,7 +167,9 @@ class SocketTransport:
             if self._tls is not None:
                 self._tls.send(data)
                 data = self._tls.take()
-            self._write(data)
+            if self._unsent:
+                data, self._unsent = self._unsent + data, b""
+            self._write(data, deadline)
         except TlsFailure as failure:
             raise ConnectionLostError(f"the connection to {self.peer} failed: TLS: {failure}") from failure
         finally:
@@ -172,25 +177,29 @@ class SocketTransport:
             if self._closed:
                 self._release()
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, deadline: float | None = None) -> None:
         try:
             try:
                 sent = self._socket.send(data, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 sent = 0
             if sent < len(data):
-                self._write_slowly(memoryview(data)[sent:])
+                self._write_slowly(memoryview(data)[sent:], deadline)
         except OSError as error:
             if self._closed:
                 raise ConnectionLostError(f"the connection to {self.peer} was closed while sending") from error
             raise ConnectionLostError(f"the connection to {self.peer} failed: {_reason(error)}") from error
 
-    def _write_slowly(self, data: memoryview) -> None:
-        """The peer, or the network, does not take it all at once: wait as long as it goes forward."""
+    def _write_slowly(self, data: memoryview, deadline: float | None) -> None:
+        """The peer, or the network, does not take it all at once: wait as long as it goes forward, to the deadline."""
         writable = select.poll()
         writable.register(self._socket, select.POLLOUT)
         while data:
-            if not writable.poll(self.stall_timeout * 1000):
+            left = self.stall_timeout if deadline is None else min(self.stall_timeout, deadline - monotonic())
+            if not writable.poll(max(left, 0.0) * 1000):
+                if left < self.stall_timeout:
+                    self._unsent = bytes(data)
+                    raise SendBlocked
                 raise TimeoutError(f"the peer has taken nothing for {self.stall_timeout:g} s")
             try:
                 data = data[self._socket.send(data, socket.MSG_DONTWAIT) :]

@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 
 from jmsish.drivers.callbacks import CallbackThread
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, LINGER_OCTETS, ClientCore, Steps
-from jmsish.drivers.transport import PipeEnd, Transport
+from jmsish.drivers.transport import PipeEnd, SendBlocked, Transport
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
 
 T = TypeVar("T")
@@ -53,6 +53,7 @@ class ThreadedDriver:
         self.transport = transport
         self.lock = threading.Lock()
         self._sending = False
+        self._blocked = False  # the transport keeps octets that the peer did not take in time
         self._reader = 0  # the thread that reads
         self._read_for: Future[Any] | None = None
         self._standing_by = False  # the standby reader is blocked in recv
@@ -136,7 +137,7 @@ class ThreadedDriver:
 
     def wait(self, future: Future[T], deadline: float | None) -> T:
         """The future's result.  Raises `OperationTimeoutError` when `deadline` passes first."""
-        self.flush()
+        self.flush(deadline)
         try:
             while not future.done():
                 now = monotonic()
@@ -273,8 +274,11 @@ class ThreadedDriver:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def flush(self) -> None:
-        """Write what the core has to say, unless another thread is writing: that one then writes ours too."""
+    def flush(self, deadline: float | None = None) -> None:
+        """Write what the core has to say, unless another thread is writing: that one then writes ours too.
+
+        Raises `OperationTimeoutError` when the peer has not taken all of it at the deadline; who writes next goes on.
+        """
         lock, core = self.lock, self.core
         mine = False
         try:
@@ -288,11 +292,16 @@ class ThreadedDriver:
                     data = core.take_output()
                     if core.calls:
                         self.callbacks.take(core.calls)
-                    if not data:
+                    if not (data or self._blocked):
                         self._sending = mine = False
                         return
-                self.transport.send(data)
+                self.transport.send(data, deadline)
+                self._blocked = False
                 self._last_flush = monotonic()
+        except SendBlocked:
+            self._blocked = True
+            self._sending = False
+            raise OperationTimeoutError(f"{self.transport.peer} takes no more octets: not all is written") from None
         except BaseException as error:
             if not mine:
                 raise
@@ -316,22 +325,22 @@ class ThreadedDriver:
         if self._reader != get_ident():
             self.transport.interrupt()
 
-    def nudge(self) -> None:
+    def nudge(self, deadline: float | None = None) -> None:
         """Something was said that nobody waits for: write it now, or soon if we write often anyway."""
         if monotonic() - self._last_flush > COALESCE_SECONDS or self.core.output_size >= COALESCE_OCTETS:
-            self.flush()
+            self.flush(deadline)
             self.poll()
         else:
             self._rouse()
 
-    def linger(self) -> None:
+    def linger(self, deadline: float | None = None) -> None:
         """Something was said that can wait for what follows (a commit): write it when it fills a packet.
 
         So the broker works on the first part of a transaction while the application makes the rest.  The standby reader
         writes what is left at the latest.
         """
         if self.core.output_size >= self._packet:
-            self.flush()
+            self.flush(deadline)
         else:
             self._rouse()
 

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from jmsish.errors import ConnectionLostError
 
-__all__ = ["Outlet", "PipeEnd", "Transport"]
+__all__ = ["Outlet", "PipeEnd", "SendBlocked", "Transport"]
 
 _log = logging.getLogger("jmsish.drivers")
 
@@ -27,6 +27,10 @@ _log = logging.getLogger("jmsish.drivers")
 HIGH_WATER = 1 << 20
 #: At this many it goes on: far enough below that the two do not take turns at every read.
 LOW_WATER = 1 << 18
+
+
+class SendBlocked(Exception):
+    """The peer did not take all octets by the deadline; those left go in front of what is sent next."""
 
 
 class Transport(Protocol):
@@ -44,8 +48,11 @@ class Transport(Protocol):
     def taken(self) -> bool:
         """Whether the last reading took octets off the wire: if it was interrupted then, they are lost."""
 
-    def send(self, data: bytes) -> None:
-        """Hand all of ``data`` over, in order; what the peer answers at once may be there when it returns."""
+    def send(self, data: bytes, deadline: float | None = None) -> None:
+        """Hand all of ``data`` over, in order; what the peer answers at once may be there when it returns.
+
+        Raises :class:`SendBlocked` when the deadline (monotonic) passes first.
+        """
 
     def recv(self, timeout: float | None = None) -> bytes:
         """Some octets, as many as there are; ``b""`` at the end.
@@ -136,7 +143,7 @@ class PipeEnd:
 
     # The client's face.
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes, deadline: float | None = None) -> None:
         if self._closed:
             raise ConnectionLostError(f"the connection to {self.peer} is closed")
         if self._ended:

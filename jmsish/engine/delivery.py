@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .link import Link
     from .states import DeliveryState
+    from .streaming import IncomingStream
 
 __all__ = ["UNSENT", "Delivery"]
 
@@ -50,6 +52,12 @@ class Delivery:
     mixed_states: bool = False
     """The frames of the delivery carried different states (Part 4, 4.4.1 wants the same on each)."""
     parts: list[bytes] | None = None
+    gathered: BytesIO | None = None
+    """What came of a large one, held once: its buffer becomes the payload without another copy."""
+    stream: IncomingStream | None = None
+    """An incoming delivery that is read while it arrives."""
+    announced: bool = False
+    """That it is large was reported."""
     size: int = 0
 
     def __init__(

@@ -41,6 +41,7 @@ from .frames import AMQP_FRAME, HEADER, MIN_MAX_FRAME_SIZE, frame, name_foreign_
 from .handshake import Handshake
 from .heartbeat import Heartbeat
 from .link import FAST_LAYOUT_SIZE, Link
+from .outgoing import resume
 from .performatives import NAMES, Open, decode_list, encode_close, encode_open, performative_code
 from .quick import take_quick
 from .sasl import SaslClient, SaslServer
@@ -107,6 +108,7 @@ class Engine(Endpoint):
         self.out: list[bytes] = []
         self.out_size = 0
         self.unflushed: list[EngineSession] = []
+        self.throttled: list[EngineSession] = []
         self._events: list[tuple[Any, ...]] = []
         self.report = self._events.append
         self._chunks: list[bytes] = []
@@ -160,6 +162,8 @@ class Engine(Endpoint):
         self.out.clear()
         self.out_size = 0
         self._heartbeat.wrote = True
+        if self.throttled:
+            resume(self)
         return octets
 
     def _flush(self) -> None:
@@ -168,7 +172,7 @@ class Engine(Endpoint):
         for session in sessions:
             if session.batch_state is not None:
                 session.flush_dispositions()
-            if session.low_mark < 0:
+            if session.low_mark < 0 and not session.held_back:
                 session.write_flow()
 
     def tick(self, now: float) -> float | None:
@@ -467,9 +471,8 @@ class Engine(Endpoint):
         if not self._handshake.done:
             rest = b"".join(self._chunks)
             if rest and not rest.startswith(b"AMQP"[: len(rest)]):
-                self._fail(
-                    FRAMING_ERROR, f"protocol mismatch: the peer speaks {name_foreign_protocol(rest)}, not AMQP 1.0"
-                )
+                text = f"protocol mismatch: the peer speaks {name_foreign_protocol(rest)}, not AMQP 1.0"
+                self._fail(FRAMING_ERROR, text)
                 return
             text = "the peer closed the socket in the middle of the protocol handshake, as a port that expects TLS does"
         elif self.local_closed:

@@ -11,6 +11,9 @@
                         those of this very flow, which a later one may have followed already
 ``(DELIVERED, link, delivery)``  a whole incoming delivery
 ``(ABORTED, link, delivery)``    the sender gave up an incoming delivery
+``(PARTIAL, link, delivery)``    an incoming delivery has grown beyond ``link.stream_from``, and more of it comes
+``(ARRIVED, link, delivery)``    the last frame of a delivery that is read while it arrives (see ``streaming``)
+``(SENT, link, delivery)``       a part of a delivery that is sent piece by piece has left, having waited for the window
 ``(OVERSIZE, link, delivery)``   a delivery grew beyond the link's max-message-size; what still comes of it is dropped
 ``(OVERSIZE_ENDED, link, delivery)``  the last frame of such a delivery, where it was not the one that went beyond
 ``(DISPOSED, session, deliveries, state, settled, sender_role)``  a disposition about deliveries unsettled until now
@@ -23,6 +26,7 @@ from __future__ import annotations
 
 __all__ = [
     "ABORTED",
+    "ARRIVED",
     "ATTACHED",
     "AUTHENTICATED",
     "BEGUN",
@@ -37,6 +41,8 @@ __all__ = [
     "OPENED",
     "OVERSIZE",
     "OVERSIZE_ENDED",
+    "PARTIAL",
+    "SENT",
 ]
 
 OPENED = 0
@@ -53,9 +59,12 @@ FAILED = 10
 AUTHENTICATED = 11
 OVERSIZE = 12
 OVERSIZE_ENDED = 13
+PARTIAL = 14
+ARRIVED = 15
+SENT = 16
 
 NAMES = (
     "OPENED", "CLOSED", "BEGUN", "ENDED", "ATTACHED", "DETACHED", "FLOWED", "DELIVERED", "ABORTED", "DISPOSED",
-    "FAILED", "AUTHENTICATED", "OVERSIZE", "OVERSIZE_ENDED",
+    "FAILED", "AUTHENTICATED", "OVERSIZE", "OVERSIZE_ENDED", "PARTIAL", "ARRIVED", "SENT",
 )  # fmt: skip
 """The name of each event, for logs and traces."""

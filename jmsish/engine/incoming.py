@@ -28,13 +28,14 @@ from .conditions import (
 )
 from .delivery import Delivery
 from .endpoint import REMOTE_CLOSE, REMOTE_OPEN
-from .events import ABORTED, ATTACHED, DELIVERED, DETACHED, DISPOSED, FLOWED, OVERSIZE, OVERSIZE_ENDED
+from .events import ABORTED, ARRIVED, ATTACHED, DELIVERED, DETACHED, DISPOSED, FLOWED, OVERSIZE, OVERSIZE_ENDED, PARTIAL
 from .frames import read_fields
 from .link import Link
 from .performatives import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Attach, decode_list, read_attach, read_detach
 from .serial import serial_difference
 from .session import HANDLE_MAX
 from .states import AmqpError, DeliveryState, decode_state
+from .streaming import keep, whole
 from .values import DecodeError
 
 if TYPE_CHECKING:
@@ -349,30 +350,37 @@ def _add(link: Link, delivery: Delivery, fields: list[Any], payload: bytes) -> N
         # 2.6.14: aborted deliveries are settled, and their content is nothing; `more` means nothing here.
         delivery.aborted = delivery.complete = True
         delivery.settled = delivery.remote_settled = True
-        delivery.parts = None
+        delivery.parts = delivery.gathered = None
         link.session.forget(delivery)
         link.current = None
         link.arm()
         report((ABORTED, link, delivery))
         return
+    if delivery.stream is not None:
+        delivery.stream.add(payload)
+        if not more:
+            link.current = None
+            link.arm()
+            delivery.complete = True
+            report((ARRIVED, link, delivery))
+        return
     delivery.size += len(payload)
     limit = link.max_message_size
     if not delivery.oversize:
-        if delivery.parts is None:
-            delivery.parts = [payload]
-        else:
-            delivery.parts.append(payload)
+        keep(delivery, payload)
         if limit and delivery.size > limit:
             delivery.oversize = True
-            delivery.parts = None
+            delivery.parts = delivery.gathered = None
             delivery.complete = not more
             report((OVERSIZE, link, delivery))
     if more:
         if link.current is None:
             link.current = delivery
             link.disarm()
+        if link.stream_from and delivery.size > link.stream_from and not (delivery.announced or delivery.oversize):
+            delivery.announced = True
+            report((PARTIAL, link, delivery))
         return
-    parts = delivery.parts
     link.current = None
     link.arm()
     if delivery.oversize:
@@ -380,8 +388,7 @@ def _add(link: Link, delivery: Delivery, fields: list[Any], payload: bytes) -> N
             delivery.complete = True
             report((OVERSIZE_ENDED, link, delivery))
         return
-    delivery.payload = parts[0] if parts is not None and len(parts) == 1 else b"".join(parts or ())
-    delivery.parts = None
+    delivery.payload = whole(delivery)
     delivery.complete = True
     report((DELIVERED, link, delivery))
 

@@ -104,6 +104,7 @@ class Link(Endpoint):
         "session",
         "snd_settle_mode",
         "source",
+        "stream_from",
         "target",
         "unsent",
     )
@@ -144,6 +145,8 @@ class Link(Endpoint):
         self.granted = 0
         self.discarding = False
         self.discarded = 0
+        # Receiver: a delivery that grows beyond so many octets is reported while it arrives; 0 for never.
+        self.stream_from = 0
         self.fast_limit = 0
         self.payload_limit = -1
 

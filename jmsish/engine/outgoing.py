@@ -2,6 +2,9 @@
 
 Whatever is not one plain frame that may leave at once becomes an :class:`Outgoing`, which remembers how far it got.
 A session's backlog is a FIFO of them over all its links, so deliveries keep the order in which they were sent.
+
+Output that nobody has taken yet is bounded too: a large message is cut into frames as fast as they are taken, so that
+it is not held a second time.
 """
 
 from __future__ import annotations
@@ -15,12 +18,16 @@ from .states import composite
 from .values import NULL, TRUE, encode_binary, encode_boolean, encode_uint
 
 if TYPE_CHECKING:
+    from .engine import Engine
     from .session import EngineSession
 
-__all__ = ["Outgoing"]
+__all__ = ["OUTPUT_LIMIT", "Outgoing", "resume"]
 
 _pack_header = HEADER.pack
 _MASK = 0xFFFFFFFF
+
+OUTPUT_LIMIT = 1 << 20
+"""With so many octets of output waiting to be taken, no further frame of a large message is made."""
 
 
 class Outgoing:
@@ -41,6 +48,10 @@ class Outgoing:
         payload = self.delivery.payload
         engine = session.engine
         while session.remote_left > 0:
+            if engine.out_size >= OUTPUT_LIMIT:
+                if session not in engine.throttled:
+                    engine.throttled.append(session)
+                return False
             if self.delivery.aborted:
                 self._emit(session, self._performative(more=False, aborted=True), b"")
                 return True
@@ -73,7 +84,7 @@ class Outgoing:
 
     def _performative(self, more: bool, aborted: bool = False) -> bytes:
         delivery = self.delivery
-        first = not self.offset
+        first = not self.started
         return composite(
             TRANSFER,
             encode_uint(delivery.link.handle),
@@ -98,3 +109,10 @@ class Outgoing:
         engine = session.engine
         engine.out += (_pack_header(size, 2, 0, session.channel), performative, part)
         engine.out_size += size
+
+
+def resume(engine: Engine) -> None:
+    """Output has been taken: what waited for that goes on."""
+    sessions, engine.throttled = engine.throttled, []
+    for session in sessions:
+        session.pump()

@@ -76,6 +76,7 @@ class EngineSession(Endpoint):
         "fault",
         "first_incoming_id",
         "has_received",
+        "held_back",
         "incoming",
         "incoming_end",
         "incoming_left",
@@ -91,6 +92,8 @@ class EngineSession(Endpoint):
         "remote_handle_max",
         "remote_left",
         "remote_links",
+        "unread",
+        "wanted",
     )
 
     def __init__(self, engine: Engine, context: Any = None, next_outgoing_id: int = 0) -> None:
@@ -114,6 +117,9 @@ class EngineSession(Endpoint):
         self.incoming_left = self.incoming_window
         self.incoming_end = self.incoming_window
         self.low_mark = self.incoming_window // 2
+        # Of deliveries read while they arrive (`streaming`): octets not read, who waits, whether no window is granted.
+        self.unread = self.wanted = 0
+        self.held_back = False
         self.remote_left = 0
         self.remote_end = self.initial_outgoing_id = next_outgoing_id
         self.remote_handle_max = _MASK
@@ -335,6 +341,8 @@ class EngineSession(Endpoint):
         """The four session fields of a flow; to write them opens the incoming window wide."""
         known = self.remote_open or self.remote_closed
         following = self.next_incoming_id
+        if self.held_back:
+            return following if known else None, self.incoming_left, self.next_outgoing_id, OUTGOING_WINDOW
         self.incoming_left = self.incoming_window
         self.incoming_end = (following + self.incoming_window) & _MASK
         self.low_mark = self.incoming_window // 2
@@ -446,10 +454,11 @@ class EngineSession(Endpoint):
                 # The peer took credit back for what was still waiting here: it waits for new credit.
                 link.held.append(backlog.popleft())
                 continue
-            if item.write(self):
-                backlog.popleft()
-                if link.awaiting_drain:
-                    link.drained()
+            if not item.write(self):
+                return
+            backlog.popleft()
+            if link.awaiting_drain:
+                link.drained()
 
     def resume_held(self, link: Link) -> None:
         """The link has credit again."""

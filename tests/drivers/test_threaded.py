@@ -285,7 +285,7 @@ class Interrupting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes, deadline: float | None = None) -> None:
         raise KeyboardInterrupt
 
 
