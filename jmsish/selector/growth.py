@@ -10,6 +10,7 @@ from typing import Any
 
 from jmsish.selector import literals
 from jmsish.selector.faults import Fault
+from jmsish.selector.like import PATTERN_LIMIT
 from jmsish.selector.names import check_name
 from jmsish.selector.tokens import Token
 from jmsish.selector.tree import (
@@ -152,6 +153,8 @@ class Growth:
         name = _name_of(parts[0], "LIKE")
         texts = [part for part in parts[1:] if part.type == "STRING"]
         pattern, escape = literals.string(texts[0]), None
+        if len(pattern) > PATTERN_LIMIT:
+            raise Fault(f"a pattern of {len(pattern)} characters: the limit is {PATTERN_LIMIT}", texts[0].position)
         if len(texts) == 2:
             escape = literals.string(texts[1])
             if len(escape) != 1:

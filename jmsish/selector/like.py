@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["matcher"]
+__all__ = ["PATTERN_LIMIT", "matcher"]
+
+PATTERN_LIMIT = 1024
+"""Characters in a pattern: with it a long text takes long, but not for ever."""
 
 _Piece = list["str | None"]
 """Characters that stand next to each other; None is any one character."""

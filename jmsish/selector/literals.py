@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from math import isinf
+from math import inf, isinf
 from struct import pack, unpack
 
 from jmsish.selector.faults import Fault
@@ -56,12 +56,13 @@ def _bits(token: Token, digits: str, base: int) -> int:
 
 
 def _floating(token: Token, digits: str, suffix: str) -> float:
-    value = float(digits)
+    value, kind = float(digits), "a double of 64 bits"
     if suffix in ("f", "F"):
+        kind = "a float of 32 bits"
         try:
             (value,) = unpack(">f", pack(">f", value))
         except OverflowError:
-            raise Fault("a number too large for a float of 32 bits", token.position) from None
+            value = inf
     if isinf(value):
-        raise Fault("a number too large for a double of 64 bits", token.position)
+        raise Fault(f"a number too large for {kind}", token.position)
     return value
