@@ -62,7 +62,7 @@ class ReceivedMessage:
     Values are decoded afresh at each call, so a caller may keep and change what it gets.
     """
 
-    __slots__ = ("_body_at", "_properties_end", "bare", "payload", "prefix")
+    __slots__ = ("_body_at", "bare", "has_application_properties", "payload", "prefix", "text")
 
     def __init__(self, payload: bytes) -> None:
         self.payload = payload
@@ -70,22 +70,28 @@ class ReceivedMessage:
         octets = payload[:bare]
         self.prefix = _PREFIXES.get(octets) or _decode_prefix(octets)
         self._body_at = -1
-        self._properties_end = -2
+        self.has_application_properties = False
+        self.text: str | None = None
 
     def check(self) -> Any:
         """The expiry time, ``None`` if there is none; ``DecodeError`` if the sections are not what Part 3, 3.2 says.
 
-        What is inside the body and the application properties is decoded, and so checked, when it is read.
+        What is inside the application properties and the body is decoded, and so checked, when it is read; but a short
+        text, which most bodies are, is decoded here and kept as ``text``.
         """
         payload, size = self.payload, len(self.payload)
         expiry, pos = check_properties(payload, self.bare)
-        self._properties_end = pos
-        # A short text that ends the message, which most do: it has nothing behind it to be out of order.
+        # A short text that ends the message: it has nothing behind it to be out of order.
         if pos + 4 < size and payload[pos : pos + 4] == b"\x00Sw\xa1" and pos + 5 + payload[pos + 4] == size:
             self._body_at = pos
+            try:
+                self.text = str(payload[pos + 5 :], "utf-8")
+            except UnicodeDecodeError as fault:
+                raise DecodeError("text that is not utf-8", pos + 5 + fault.start) from None
         else:
             check_sections(payload, pos, PROPERTIES)
             self._body_at = offset_behind(payload, APPLICATION_PROPERTIES, pos)
+            self.has_application_properties = self._body_at > pos
         return expiry
 
     def header(self) -> Header:
@@ -121,10 +127,6 @@ class ReceivedMessage:
         if not isinstance(fields, list) or len(fields) > PROPERTY_COUNT:
             raise DecodeError("properties that are no list of thirteen fields", self.bare)
         return fields + [None] * (PROPERTY_COUNT - len(fields))
-
-    def has_application_properties(self) -> bool:
-        """Whether there is such a section; known at once after :meth:`check`."""
-        return self._body_at != self._properties_end and bool(self.application_property_octets())
 
     def application_properties(self) -> dict[str, Any]:
         """The application properties, empty if there are none."""
@@ -180,6 +182,8 @@ class ReceivedMessage:
 
     def body(self) -> tuple[int, Any]:
         """The section that the body is, and its value; several data sections, or sequences, come as one."""
+        if self.text is not None:
+            return AMQP_VALUE, self.text
         payload, pos = self.payload, self.body_offset()
         # A short text that ends the message, which most are.
         try:

@@ -79,8 +79,8 @@ class TextMessage(Message):
             raise MessageFormatError(f"the text of the message is not {charset}: {fault}") from fault
 
     def _load(self) -> None:
-        if self._body is UNREAD:
-            self._body = self._read_text()
+        text = None if self._source is None else self._source.text
+        self._body = self._read_text() if text is None else text
 
     def _has_body(self) -> bool:
         return self.text is not None

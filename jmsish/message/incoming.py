@@ -19,7 +19,7 @@ from jmsish.message.fields import (
     OCTET_STREAM,
     MessageSource,
 )
-from jmsish.message.headers import meaning
+from jmsish.message.headers import READERS, meaning
 from jmsish.message.maps import MapMessage
 from jmsish.message.octets import BytesMessage
 from jmsish.message.streams import StreamMessage
@@ -78,15 +78,13 @@ def read_in(
 ) -> Message:
     """The same, for an application that shall not find out later that the message cannot be read.
 
-    Properties and body are decoded now, and kept; ``MessageFormatError`` if one of them cannot be, or the body is not
-    what the message says it is. Only a body of octets is left where it is: nothing can be wrong in it.
+    ``source`` has been checked; properties and body are decoded now, and kept. ``MessageFormatError`` if one of them
+    cannot be, or the body is not what the message says it is. Only a body of octets is left where it is: nothing can
+    be wrong in it.
     """
     message = message_from(source, default_destination, prefixes, arrival)
-    try:
-        if source.has_application_properties():
-            message._properties = source.application_properties()
-    except ValueError as fault:
-        raise MessageFormatError(f"the application properties cannot be read: {fault}") from fault
+    if source.has_application_properties:
+        message._properties = READERS["_properties"](message)
     message._load()
     return message
 
