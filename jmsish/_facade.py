@@ -96,6 +96,7 @@ class ConnectionMetaData:
     jms_minor_version = 1
     jms_provider_name = "jmsish"
     provider_version = VERSION
+    provider_major_version, provider_minor_version = (int(number) for number in VERSION.split(".")[:2])
     jmsx_property_names: tuple[str, ...] = ("JMSXDeliveryCount", "JMSXGroupID", "JMSXGroupSeq", "JMSXUserID")
 
     def __init__(self, core: ClientConnection) -> None:

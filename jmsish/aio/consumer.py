@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ class MessageConsumer(ConsumerFace, Closing):
         self._session = session
         self._core = core
         self._listener: Listener | None = None
+        self._receiving = asyncio.Lock()
+        """Held by a receive that may have to wait: close waits until it has returned."""
 
     async def receive(self, timeout: Duration | None = None) -> Message | None:
         """The next message, or None: after `timeout` seconds (0 does not wait), or when the consumer is closed.
@@ -48,14 +51,16 @@ class MessageConsumer(ConsumerFace, Closing):
                 self._check_synchronous()
                 seconds = timeout_of(timeout)
                 deadline = None if seconds is None else monotonic() + seconds
-                delivery = await driver.run(self._core.receive(deadline), cancellable=True)
+                async with self._receiving:
+                    delivery = await driver.run(self._core.receive(deadline), cancellable=True)
         return None if delivery is None else self._message(delivery)
 
     async def receive_no_wait(self) -> Message | None:
         """The next message if there is one; the broker is asked before the answer is None."""
         async with self._session._exclusive:
             self._check_synchronous()
-            delivery = await self._session._driver.run(self._core.receive(None, wait=False), cancellable=True)
+            async with self._receiving:
+                delivery = await self._session._driver.run(self._core.receive(None, wait=False), cancellable=True)
         return None if delivery is None else self._message(delivery)
 
     async def receive_body(self, type: type[Any], timeout: Duration | None = None) -> Any:
@@ -71,7 +76,8 @@ class MessageConsumer(ConsumerFace, Closing):
             self._check_synchronous()
             deadline = None if not seconds else monotonic() + seconds
             steps = self._core.receive(deadline, seconds != 0, reading)
-            await self._session._driver.run(steps, cancellable=True)
+            async with self._receiving:
+                await self._session._driver.run(steps, cancellable=True)
         return reading.body
 
     async def __aiter__(self) -> AsyncIterator[Message]:
@@ -97,6 +103,7 @@ class MessageConsumer(ConsumerFace, Closing):
     def listener(self, listener: Listener | None) -> None:
         check_listener(listener)
         self._core.check()
+        self._session._check_free()
         self._session._driver.call(self._set_listener, listener)
         if listener is not None:
             self._session._listen()
@@ -112,8 +119,15 @@ class MessageConsumer(ConsumerFace, Closing):
         listeners = session._listeners
         if listeners is not None and listeners.consumer is self._core:
             await listeners.wait_until_idle()
+        await self._wait_for_receive()
         await session._driver.run(self._core.close())
         session._faces.pop(self._core, None)
+
+    async def _wait_for_receive(self) -> None:
+        """JMS 3.1, 8.8: until a receive in another task has returned, which it does at once."""
+        if not self._session._exclusive.is_mine:
+            async with self._receiving:
+                pass
 
     def _set_listener(self, listener: Listener | None) -> None:
         self._listener = listener

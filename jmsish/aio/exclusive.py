@@ -21,15 +21,25 @@ class Exclusive:
     async def __aenter__(self) -> None:
         me = asyncio.current_task()
         if self._owner is not None and self._owner is not me:
-            raise ConcurrencyError(
-                f"a session is used by one task at a time: task {name_of(me)!r} came while "
-                f"task {name_of(self._owner)!r} uses it"
-            )
+            raise refusal(me, self._owner)
         self._owner = me
         self._depth += 1
 
     async def __aexit__(self, *failure: Any) -> None:
         self.leave()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether the caller is in the session already."""
+        return self._owner is not None and self._owner is current_task()
+
+    def check(self, but: asyncio.Task[Any] | None) -> None:
+        """Raise `ConcurrencyError` while a task other than the caller and `but` uses the session."""
+        if self._owner is None or self._owner is but:
+            return
+        me = current_task()
+        if self._owner is not me:
+            raise refusal(me, self._owner)
 
     def leave(self) -> None:
         self._depth -= 1
@@ -55,6 +65,20 @@ class Exclusive:
         self._owner = me
         self._depth += 1
         return True
+
+
+def current_task() -> asyncio.Task[Any] | None:
+    """The task that runs, or None outside a loop, where a listener may be set as well."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+def refusal(me: asyncio.Task[Any] | None, owner: asyncio.Task[Any]) -> ConcurrencyError:
+    return ConcurrencyError(
+        f"a session is used by one task at a time: task {name_of(me)!r} came while task {name_of(owner)!r} uses it"
+    )
 
 
 def name_of(task: asyncio.Task[Any] | None) -> str:

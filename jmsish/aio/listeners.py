@@ -36,11 +36,19 @@ class ListenerTask:
         """Whether the caller is a listener of this session."""
         return asyncio.current_task() is self._task
 
-    async def wait_until_idle(self) -> None:
+    @property
+    def runner(self) -> asyncio.Task[None]:
+        """The task that calls the listeners."""
+        return self._task
+
+    async def wait_until_idle(self, timeout: float | None = None) -> None:
         """Wait for the listener that is running (JMS 3.1, 6.1.5: stop and close wait for it)."""
         if not self.is_current:
-            async with self._busy:
-                pass
+            try:
+                await asyncio.wait_for(self._busy.acquire(), timeout)
+            except asyncio.TimeoutError:
+                return
+            self._busy.release()
 
     def forbid(self, what: str) -> None:
         if self.is_current:

@@ -237,6 +237,10 @@ class Session(SessionFace, Closing):
             await self._driver.run(self._core.add_consumer(core))
         return core
 
+    def _check_free(self) -> None:
+        """JMS 3.1, 6.2.6: no listener is set while a call waits in the session; one that runs is no hindrance."""
+        self._exclusive.check(None if self._listeners is None else self._listeners.runner)
+
     def _listen(self) -> None:
         if self._listeners is None:
             self._listeners = ListenerTask(self)

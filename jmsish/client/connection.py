@@ -18,6 +18,7 @@ from jmsish.client.subscriptions import Subscriptions
 from jmsish.client.temporary import TemporaryNodes
 from jmsish.client.trace import trace_if_wanted
 from jmsish.client.transaction import no_coordinator
+from jmsish.client.waiting import someone_waits
 from jmsish.engine import events
 from jmsish.engine.codec import split_header
 from jmsish.engine.conditions import EngineStateError
@@ -52,6 +53,8 @@ class ClientConnection:
     client_id: str | None = None
     """What the application, or its factory, calls this connection; None when nobody named it."""
     client_id_preset = False
+    _told = False
+    """Whether a call raises the failure: then the exception listener is not told."""
 
     def __init__(self, engine: Engine, options: ConnectionOptions, clock: Callable[[], float], peer: str) -> None:
         self.engine = engine
@@ -284,6 +287,7 @@ class ClientConnection:
         if self._failed:
             return
         error = self.failure = self.failure or error
+        self._told = self._told or someone_waits(self)
         for session in list(self.sessions):
             session.lose_transaction(error)
             self._lose_outcomes(session.engine_session, error)
@@ -301,7 +305,8 @@ class ClientConnection:
         fail(self.opened, error)
         settle(self.shut)
         self._failed = True
-        self.report(error)
+        if not self._told:
+            self.report(error)
 
     def report(self, error: JMSError) -> None:
         """Errors nobody waits for go to the exception listener."""

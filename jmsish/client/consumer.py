@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from jmsish.client.attaching import what_is_missing, why_detached
 from jmsish.client.procedures import Procedure, fail, settle, silenced
+from jmsish.client.waiting import waits_to_receive
 from jmsish.engine.outcomes import RELEASED, AmqpError
 from jmsish.errors import IllegalStateError, JMSError, OperationTimeoutError
 from jmsish.modes import AcknowledgeMode
@@ -242,7 +243,7 @@ class ClientConsumer:
                 if delivery is not None:
                     return delivery
                 yield from self._ask()
-                if self.buffer:
+                if self.buffer or self.closing:
                     continue
                 if not wait:
                     return (yield from self._pull(read))
@@ -339,10 +340,10 @@ class ClientConsumer:
         self._left()
         if not self.closing:
             failure = why_detached(self, error)
-            was_attached = self.attached.done()
+            told = waits_to_receive(self)
             self.fail(failure)
             self.session.forget(self)
-            if was_attached:  # else whoever makes the consumer hears it
+            if not told:
                 self.session.connection.report(failure)
         self.on_credit()
         self.unread()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jmsish.client.links import attach_producer
 from jmsish.client.procedures import Procedure, fail, settle, silenced
+from jmsish.client.waiting import waits_to_send
 from jmsish.engine.outcomes import Accepted, AmqpError, Modified, Rejected, Released
 from jmsish.errors import IllegalStateError, JMSError, SendRejectedError, UnsupportedFeatureError, error_for
 
@@ -164,9 +165,11 @@ class ClientProducer:
             condition = error.condition if error else None
             text = (error.description or condition) if error else "the broker detached the link"
             failure = error_for(condition, f"producer of {self.destination or 'any destination'}: {text}", scope="link")
+            told = waits_to_send(self)
             self._abandon(failure)
             self.fail(failure)
-            self.session.connection.report(failure)
+            if not told:
+                self.session.connection.report(failure)
         self.link = None
         settle(self.detached)
 

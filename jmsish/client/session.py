@@ -16,6 +16,7 @@ from jmsish.client.attaching import join
 from jmsish.client.ledger import ClientLedger
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.transaction import NONE, TransactionController
+from jmsish.client.waiting import waits_in
 from jmsish.engine.outcomes import AmqpError
 from jmsish.errors import (
     IllegalStateError,
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 class ClientSession:
     """One JMS session over one AMQP session."""
+
+    _told = False
+    """Whether a call raises the failure of the session: then the exception listener is not told."""
 
     def __init__(self, connection: ClientConnection, mode: AcknowledgeMode, engine_session: EngineSession) -> None:
         self.connection = connection
@@ -115,6 +119,7 @@ class ClientSession:
 
     def lose_transaction(self, error: JMSError) -> None:
         """Before outcomes are lost and waiters woken: what it means to lose the answer to a commit is known there."""
+        self._told = self._told or waits_in(self)
         if self.controller is not None:
             self.controller.lost(error, in_doubt=True)
 
@@ -130,7 +135,8 @@ class ClientSession:
             return
         failure = self.why_ended(error)
         self.fail(failure)
-        self.connection.report(failure)
+        if not self._told:
+            self.connection.report(failure)
 
     # -- listeners -------------------------------------------------------------------------------------------------
 

@@ -110,13 +110,19 @@ class Connection(Closing):
                 session._listeners.wait_until_idle()
 
     def close(self) -> None:
-        """Close the sessions, then the connection.  Raises `IllegalStateError` from a listener.  Twice is silent."""
-        for session in list(self._sessions):
+        """Close the sessions, then the connection.  Raises `IllegalStateError` from a listener.  Twice is silent.
+
+        Wakes blocked receives, which return None, and waits for running listeners, to whom all of the connection is
+        there until they return: at most `close_timeout` seconds (JMS 3.1, 6.1.8).
+        """
+        sessions = list(self._sessions)
+        for session in sessions:
             if session._listeners is not None:
                 session._listeners.forbid("closing a connection")
         forbid_in_completion(self._driver.callbacks.calling, "closing a connection")
         try:
-            for session in list(self._sessions):
+            self._quiet(sessions)
+            for session in sessions:
                 try:
                     session.close()
                 except JMSError:
@@ -125,6 +131,14 @@ class Connection(Closing):
             self._driver.run(self._core.close())
         finally:
             self._driver.stop()
+
+    def _quiet(self, sessions: list[Session]) -> None:
+        """Nothing is handed over any more in any session, and no listener runs."""
+        for session in sessions:
+            self._driver.call(session._core.begin_close)
+        for session in sessions:
+            if session._listeners is not None:
+                session._listeners.wait_until_idle(self._core.options.close_timeout)
 
     def _open(self) -> None:
         self._driver.run(self._core.open())

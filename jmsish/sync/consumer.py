@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ class MessageConsumer(ConsumerFace, Closing):
         self._session = session
         self._core = core
         self._listener: Listener | None = None
+        self._receiving = threading.Lock()
+        """Held by a receive that may have to wait: close waits until it has returned."""
 
     def receive(self, timeout: Duration | None = None) -> Message | None:
         """The next message, or None: after `timeout` seconds (0 does not wait), or when the consumer is closed.
@@ -47,14 +50,16 @@ class MessageConsumer(ConsumerFace, Closing):
                 self._check_synchronous()
                 seconds = timeout_of(timeout)
                 deadline = None if seconds is None else monotonic() + seconds
-                delivery = driver.run(self._core.receive(deadline))
+                with self._receiving:
+                    delivery = driver.run(self._core.receive(deadline))
         return None if delivery is None else self._message(delivery)
 
     def receive_no_wait(self) -> Message | None:
         """The next message if there is one; the broker is asked before the answer is None."""
         with self._session._exclusive:
             self._check_synchronous()
-            delivery = self._session._driver.run(self._core.receive(None, wait=False))
+            with self._receiving:
+                delivery = self._session._driver.run(self._core.receive(None, wait=False))
         return None if delivery is None else self._message(delivery)
 
     def receive_body(self, type: type[Any], timeout: Duration | None = None) -> Any:
@@ -70,7 +75,8 @@ class MessageConsumer(ConsumerFace, Closing):
             self._check_synchronous()
             deadline = None if not seconds else monotonic() + seconds
             steps = self._core.receive(deadline, seconds != 0, reading)
-            self._session._driver.run(steps)
+            with self._receiving:
+                self._session._driver.run(steps)
         return reading.body
 
     def __iter__(self) -> Iterator[Message]:
@@ -96,6 +102,7 @@ class MessageConsumer(ConsumerFace, Closing):
     def listener(self, listener: Listener | None) -> None:
         check_listener(listener)
         self._core.check()
+        self._session._check_free()
         self._session._driver.call(self._set_listener, listener)
         if listener is not None:
             self._session._listen()
@@ -111,8 +118,16 @@ class MessageConsumer(ConsumerFace, Closing):
         listeners = session._listeners
         if listeners is not None and listeners.consumer is self._core:
             listeners.wait_until_idle()
+        self._wait_for_receive()
         session._driver.run(self._core.close())
         session._faces.pop(self._core, None)
+
+    def _wait_for_receive(self) -> None:
+        """JMS 3.1, 8.8: until a receive in another thread has returned, which it does at once."""
+        if not self._session._exclusive.is_mine:
+            timeout = self._session._core.connection.options.close_timeout
+            if self._receiving.acquire(timeout=-1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)):
+                self._receiving.release()
 
     def _set_listener(self, listener: Listener | None) -> None:
         self._listener = listener

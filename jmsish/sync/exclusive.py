@@ -26,14 +26,22 @@ class Exclusive:
         if self._lock.acquire(False):
             self._owner = me
         elif self._owner != me:
-            raise ConcurrencyError(
-                f"a session is used by one thread at a time: thread {name_of(me)!r} came while "
-                f"thread {name_of(self._owner)!r} uses it"
-            )
+            raise refusal(me, self._owner)
         self._depth += 1
 
     def __exit__(self, *failure: Any) -> None:
         self.leave()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether the caller is in the session already."""
+        return self._owner == get_ident()
+
+    def check(self, but: int | None) -> None:
+        """Raise `ConcurrencyError` while a thread other than the caller and `but` uses the session."""
+        me, owner = get_ident(), self._owner
+        if owner and owner not in (me, but):
+            raise refusal(me, owner)
 
     def leave(self) -> None:
         self._depth -= 1
@@ -52,6 +60,13 @@ class Exclusive:
             self._owner = me
         self._depth += 1
         return True
+
+
+def refusal(me: int, owner: int) -> ConcurrencyError:
+    return ConcurrencyError(
+        f"a session is used by one thread at a time: thread {name_of(me)!r} came while "
+        f"thread {name_of(owner)!r} uses it"
+    )
 
 
 def name_of(ident: int) -> str:

@@ -35,11 +35,17 @@ class ListenerThread:
         """Whether the caller is a listener of this session."""
         return threading.current_thread() is self._thread
 
-    def wait_until_idle(self) -> None:
+    @property
+    def runner(self) -> int | None:
+        """The thread that calls the listeners."""
+        return self._thread.ident
+
+    def wait_until_idle(self, timeout: float | None = None) -> None:
         """Wait for the listener that is running (JMS 3.1, 6.1.5: stop and close wait for it)."""
         if not self.is_current:
-            with self._busy:
-                pass
+            limit = -1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)
+            if self._busy.acquire(timeout=limit):
+                self._busy.release()
 
     def forbid(self, what: str) -> None:
         if self.is_current:

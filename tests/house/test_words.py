@@ -14,6 +14,8 @@ FORBIDDEN_WORDS = {"manager", "handler", "helper", "helpers", "util", "utils", "
 ALLOWED_NAMES = {
     "jms_provider_name",
     "provider_version",
+    "provider_major_version",
+    "provider_minor_version",
     "exception_handler",
     "set_exception_handler",
     "call_exception_handler",
