@@ -10,6 +10,7 @@ from jmsish.broker.coordinator import ControlLink
 from jmsish.broker.exchanges import TOPIC, Exchange
 from jmsish.broker.filters import Filters
 from jmsish.broker.incoming import IncomingLink
+from jmsish.broker.management import ADDRESS as MANAGEMENT
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.patterns import ANY, normalised
 from jmsish.broker.queues import Queue
@@ -92,6 +93,8 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
     if not isinstance(source, Source):
         raise Refusal(INVALID_FIELD, "the source is of no kind known here", {"field": "source"})
     check_default_outcome(source.default_outcome)
+    if source.address == MANAGEMENT:
+        return _answer_on(connection, link, source)
     node, made = _node(connection, link, source, "source")
     if node is None:
         raise Refusal(INVALID_FIELD, "the source has no address", {"field": "source"})
@@ -109,6 +112,19 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
         consumer = _consume(connection, link, node, copies=source.distribution_mode == "copy")
     consumer.made = made
     link.attach(source=granted, offered_capabilities=_offered(link))
+    return consumer
+
+
+def _answer_on(connection: ServerConnection, link: Link, source: Source) -> OutgoingLink:
+    """The answers of the management node, by a queue of the link's own."""
+    queue = connection.make_temporary(link, exclusive=True, topic=False)
+    assert isinstance(queue, Queue)
+    connection.broker.management.receives(connection, link, queue)
+    link.snd_settle_mode = link.remote_snd_settle_mode
+    link.rcv_settle_mode = link.remote_rcv_settle_mode
+    consumer = _consume(connection, link, queue)
+    consumer.made = queue
+    link.attach(source=replace(source, filter=None, distribution_mode="move", outcomes=source.outcomes or OUTCOMES))
     return consumer
 
 
@@ -184,12 +200,15 @@ def _receive_on(connection: ServerConnection, link: Link) -> IncomingLink:
     target = link.remote_target
     if not isinstance(target, Target):
         raise Refusal(INVALID_FIELD, "a sender needs a target", {"field": "target"})
-    node, made = _node(connection, link, target, "target")
+    to_management = target.address == MANAGEMENT
+    node, made = (None, None) if to_management else _node(connection, link, target, "target")
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode
     queue, topic = (None, node) if isinstance(node, Topic) else (node, None)
     incoming = IncomingLink(connection, link, queue, topic)
     incoming.made = made
+    if to_management:
+        incoming.sink = connection.broker.management.requests(connection)
     granted = replace(
         target,
         address=target.address if made is None else made.name,

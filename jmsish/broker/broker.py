@@ -20,6 +20,7 @@ from jmsish.broker.connection import ServerConnection
 from jmsish.broker.consumers import serve
 from jmsish.broker.exchanges import PREDECLARED, Exchange
 from jmsish.broker.greeting import CAPABILITIES, authentication, describe
+from jmsish.broker.management_links import ManagementNode
 from jmsish.broker.order import Entry
 from jmsish.broker.queues import Queue
 from jmsish.broker.router import Router
@@ -51,6 +52,7 @@ class Broker:
         self._users = Users(self.config.users)
         self.settlement = Settlement()
         self.router = Router(self.config, self)
+        self.management = ManagementNode(self)
         self._connections: dict[ServerConnection, None] = {}
         self._containers: dict[str, list[ServerConnection]] = {}
         self._dirty: list[Queue] = []

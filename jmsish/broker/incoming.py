@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 from jmsish.broker.coordinator import allows_rejected
 from jmsish.broker.exchanges import Exchange, Routed
 from jmsish.broker.intake import address_of, read, subject_of
+from jmsish.broker.management import ADDRESS as MANAGEMENT
 from jmsish.broker.queues import Arrival, Queue
 from jmsish.broker.refusals import NOT_IMPLEMENTED, RESOURCE_DELETED, Refusal
 from jmsish.broker.router import Topic
-from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Transaction
+from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Sink, Transaction
 from jmsish.engine.outcomes import ACCEPTED, AmqpError, DeliveryState, Rejected, TransactionalState
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
 class IncomingLink:
     """A link on which the broker receives messages."""
 
-    __slots__ = ("_connection", "_fed", "_link", "_second", "made", "over", "queue", "topic")
+    __slots__ = ("_connection", "_fed", "_link", "_second", "made", "over", "queue", "sink", "topic")
 
     def __init__(
         self, connection: ServerConnection, link: Link, queue: Queue | None, topic: Topic | None = None
@@ -46,6 +47,8 @@ class IncomingLink:
         """The queue or topic that was made for it, and goes with it."""
         self.over = False
         """Detached; what was still on its way is dropped."""
+        self.sink: Sink | None = None
+        """What takes its messages where that is neither queue nor topic."""
         if queue is not None:
             queue.producers[self] = None
         if topic is not None:
@@ -87,7 +90,7 @@ class IncomingLink:
                 return self._refuse_format(delivery)
             arrival = read(delivery.payload, self._connection.broker.now())
             queue = self.queue
-            target: Queue | Routed
+            target: Sink
             if queue is None:
                 target = self._find(delivery, arrival)
                 self._check_room(target, delivery)
@@ -116,14 +119,18 @@ class IncomingLink:
             self._fed = True
             self._connection.fed.append(self)
 
-    def _find(self, delivery: Delivery, arrival: int | Arrival) -> Queue | Routed:
+    def _find(self, delivery: Delivery, arrival: int | Arrival) -> Sink:
         """Where a message goes on a link that has no queue of its own."""
         payload = delivery.payload
+        if self.sink is not None:
+            return self.sink
         if self.topic is not None:
             return self._route(self.topic, payload, arrival)
         address, kind = address_of(payload)
         if address is None:
             raise Refusal("amqp:precondition-failed", "a message on an anonymous link needs an address in 'to'")
+        if address == MANAGEMENT:
+            return self._connection.broker.management.requests(self._connection)
         try:
             node = self._connection.broker.router.resolve(address, kind)
         except Refusal as refusal:
@@ -136,14 +143,14 @@ class IncomingLink:
         key = subject_of(payload) if topic.key is None else topic.key
         return topic.exchange.route(key, payload, 0 if history is None else history.count, self._connection)
 
-    def _check_room(self, queue: Queue | Routed, delivery: Delivery) -> None:
+    def _check_room(self, queue: Sink, delivery: Delivery) -> None:
         why = queue.refusal(1, len(delivery.payload))
         if why is not None:
             gone = isinstance(queue, Queue) and queue.deleted
             condition = RESOURCE_DELETED if gone else RESOURCE_LIMIT_EXCEEDED
             raise Refusal(condition, why)
 
-    def _post_with_state(self, target: Queue | Routed, arrival: int | Arrival, delivery: Delivery) -> None:
+    def _post_with_state(self, target: Sink, arrival: int | Arrival, delivery: Delivery) -> None:
         """A transfer that carries a state: one of a transaction, or nothing that changes anything."""
         state = delivery.remote_state
         if not isinstance(state, TransactionalState):

@@ -18,6 +18,8 @@ from jmsish.broker.subscriptions import SUBSCRIPTION, Home, Subscriptions
 from jmsish.engine.outcomes import AmqpError
 from jmsish.types import Symbol, Timestamp, UInt
 
+MANAGEMENT: Final = "$management"
+"""The address of the management node."""
 RESERVED = "jmsish.temporary."
 """How the names of temporary nodes begin. Such a name is never made on first use: used when gone, it is an error."""
 
@@ -99,6 +101,8 @@ class Router:
         if not isinstance(name, str) or not name:
             raise ValueError(f"a queue needs a name, not {name!r}")
         queue = self.queues.get(name)
+        if name == MANAGEMENT:
+            raise ValueError(f"{name!r} is the management node, and no name for a queue")
         if queue is None and name.startswith((RESERVED, SUBSCRIPTION)):
             raise ValueError(f"names that begin with {RESERVED!r} or {SUBSCRIPTION!r} are the broker's own")
         checked = QueueSettings.from_mapping(settings, f"the queue {name!r}")

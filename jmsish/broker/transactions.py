@@ -7,9 +7,8 @@ take their sequence numbers only now (redelivery b.5, 10).
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from jmsish.broker.exchanges import Routed
 from jmsish.broker.order import ACQUIRED, Entry
 from jmsish.broker.queues import Arrival, Queue
 from jmsish.broker.settlement import Settlement
@@ -29,7 +28,27 @@ UNKNOWN_ID = "amqp:transaction:unknown-id"
 _log = logging.getLogger("jmsish.broker")
 
 
-Post = tuple[Queue | Routed, int | Arrival, bytes]
+
+class Stand(Protocol):
+    """What takes messages in place of a queue: for several that a message is routed to, or the management node."""
+
+    @property
+    def present(self) -> tuple[Queue, ...]:
+        """The queues it stands for."""
+
+    def append(self, payload: bytes, priority: int) -> None:
+        """A message without a past."""
+
+    def add(self, arrival: Arrival) -> None:
+        """A message with all that its header and annotations ask."""
+
+    def refusal(self, messages: int, octets: int) -> str | None:
+        """Why so much more cannot come in, or None."""
+
+
+Sink = Queue | Stand
+"""What takes messages."""
+Post = tuple[Sink, int | Arrival, bytes]
 """A message that waits for the commit: where it goes (routed when it came), what it asks there, its octets."""
 
 

@@ -1,0 +1,186 @@
+"""What there is to manage: for each type of entity its attributes, and how one is made, read, changed and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from jmsish.broker.policy import SETTING_NAMES, QueueSettings
+from jmsish.broker.views import QueueView
+
+if TYPE_CHECKING:
+    from jmsish.broker.broker import Broker
+    from jmsish.broker.exchanges import Exchange
+
+CONFLICT, NOT_FOUND, BAD_REQUEST = 409, 404, 400
+
+
+class Refused(Exception):
+    """A request that is not granted, with the status that says how."""
+
+    def __init__(self, status: int, description: str) -> None:
+        super().__init__(description)
+        self.status = status
+
+
+class Kind:
+    """A type of entity."""
+
+    name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]]
+    """Names that other brokers have for it; of their attributes, those without a meaning here are passed over."""
+    operations: ClassVar[tuple[str, ...]]
+    attributes: ClassVar[tuple[str, ...]]
+
+    def create(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Make one; its attributes. Refused where there is one of that name."""
+        raise NotImplementedError
+
+    def read(self, broker: Broker, name: str) -> dict[str, Any]:
+        """The attributes of one. Refused where there is none of that name."""
+        raise NotImplementedError
+
+    def update(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Change some attributes; all of them, as they are now."""
+        raise NotImplementedError
+
+    def delete(self, broker: Broker, name: str) -> None:
+        """Delete one with all it holds."""
+        raise NotImplementedError
+
+    def purge(self, broker: Broker, name: str) -> int:
+        """Remove the messages that are available; how many went."""
+        raise NotImplementedError
+
+    def all(self, broker: Broker) -> Iterator[dict[str, Any]]:
+        """The attributes of each, in the order of their making."""
+        raise NotImplementedError
+
+
+_COUNTERS: Final = (
+    "depth", "available", "acquired", "octets", "consumer_count", "enqueued", "dequeued", "redelivered",
+    "dead_lettered", "expired", "dropped",
+)  # fmt: skip
+
+_FOREIGN_SETTINGS: Final[dict[str, tuple[str, dict[Any, Any]]]] = {
+    "maximumDeliveryAttempts": ("max_delivery_attempts", {}),
+    "maximumQueueDepthMessages": ("max_messages", {}),
+    "maximumQueueDepthBytes": ("max_octets", {}),
+    "overflowPolicy": ("overflow", {"REJECT": "reject", "RING": "drop-head", "PRODUCER_FLOW_CONTROL": "block"}),
+}
+"""What Broker-J calls a setting, and what it calls its values; its -1 is our 0, no limit."""
+
+
+class QueueKind(Kind):
+    """Queues, those of subscriptions and temporary ones included."""
+
+    name = "queue"
+    aliases = ("org.apache.qpid.Queue", "org.apache.qpid.StandardQueue", "org.apache.qpid.PriorityQueue")
+    operations = ("CREATE", "READ", "UPDATE", "DELETE", "PURGE")
+    attributes = ("name", "identity", "type", "temporary", *SETTING_NAMES, *_COUNTERS)
+
+    def create(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        if name in broker.router.queues:
+            raise Refused(CONFLICT, f"there is a queue {name!r} already")
+        broker.declare_queue(name, **_settings(attributes))
+        return self.read(broker, name)
+
+    def read(self, broker: Broker, name: str) -> dict[str, Any]:
+        return _attributes_of(self._find(broker, name))
+
+    def update(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        view = self._find(broker, name)
+        now = replace(view.settings, **_checked(_settings(attributes), name))
+        broker.declare_queue(name, **asdict(now))
+        return self.read(broker, name)
+
+    def delete(self, broker: Broker, name: str) -> None:
+        self._find(broker, name)
+        broker.delete_queue(name)
+
+    def purge(self, broker: Broker, name: str) -> int:
+        return self._find(broker, name).purge()
+
+    def all(self, broker: Broker) -> Iterator[dict[str, Any]]:
+        return (_attributes_of(view) for view in broker.queues())
+
+    def _find(self, broker: Broker, name: str) -> QueueView:
+        if name not in broker.router.queues:
+            raise Refused(NOT_FOUND, f"there is no queue {name!r}")
+        return broker.queue(name)
+
+
+def _attributes_of(view: QueueView) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": view.name, "identity": view.name, "type": QueueKind.name}
+    found["temporary"] = view.is_temporary
+    found.update(asdict(view.settings))
+    found.update((name, getattr(view, name)) for name in _COUNTERS)
+    return found
+
+
+def _settings(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by our names. In camelCase they are another broker's: of those, what is not known is passed over."""
+    found: dict[str, Any] = {}
+    for key, value in attributes.items():
+        if key in _FOREIGN_SETTINGS:
+            name, values = _FOREIGN_SETTINGS[key]
+            found[name] = 0 if value == -1 else values.get(value, value)
+        elif key in SETTING_NAMES or key.islower():
+            found[key] = value
+    return {key: int(value) if type(value) is not bool and isinstance(value, int) else value
+            for key, value in found.items()}  # fmt: skip
+
+
+def _checked(settings: dict[str, Any], name: str) -> dict[str, Any]:
+    QueueSettings.from_mapping(settings, f"the queue {name!r}")
+    return settings
+
+
+class TopicKind(Kind):
+    """Topics that have been declared: exchanges of the type topic."""
+
+    name = "topic"
+    aliases = ("org.apache.qpid.TopicExchange",)
+    operations = ("CREATE", "READ", "DELETE")
+    attributes = ("name", "identity", "type", "temporary", "bindings", "received", "routed", "dropped")
+
+    def create(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        if broker.router.exchanges.get(name) is not None:
+            raise Refused(CONFLICT, f"there is an exchange {name!r} already")
+        unknown = [key for key in attributes if key.islower() and key not in self.attributes]
+        if unknown:
+            raise Refused(BAD_REQUEST, f"a topic has no attribute {unknown[0]!r}")
+        broker.declare_exchange(name, self.name)
+        return self.read(broker, name)
+
+    def read(self, broker: Broker, name: str) -> dict[str, Any]:
+        return _topic(self._find(broker, name))
+
+    def delete(self, broker: Broker, name: str) -> None:
+        broker.delete_exchange(self._find(broker, name).name)
+
+    def all(self, broker: Broker) -> Iterator[dict[str, Any]]:
+        return (_topic(exchange) for exchange in broker.router.exchanges if exchange.type == self.name)
+
+    def _find(self, broker: Broker, name: str) -> Exchange:
+        exchange = broker.router.exchanges.get(name)
+        if exchange is None or exchange.type != self.name:
+            raise Refused(NOT_FOUND, f"there is no topic {name!r}")
+        return exchange
+
+
+def _topic(exchange: Exchange) -> dict[str, Any]:
+    return {
+        "name": exchange.name,
+        "identity": exchange.name,
+        "type": TopicKind.name,
+        "temporary": exchange.owner is not None,
+        "bindings": exchange.table.size,
+        "received": exchange.received,
+        "routed": exchange.routed,
+        "dropped": exchange.dropped,
+    }
+
+
+KINDS: Final[tuple[Kind, ...]] = (QueueKind(), TopicKind())

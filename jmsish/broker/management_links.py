@@ -1,0 +1,81 @@
+"""The management node as links see it: requests come to `$management`, answers go where they say.
+
+Answers go to the link that receives from `$management` and whose target has the address of ``reply-to``, on the
+connection of the request; else to the queue of that name, as a temporary one. There is no queue behind the node: a
+request is done when it becomes visible, which in a transaction is at its commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from jmsish.broker.management import ADDRESS, answer
+from jmsish.broker.queues import Arrival, Queue
+
+if TYPE_CHECKING:
+    from jmsish.broker.broker import Broker
+    from jmsish.broker.connection import ServerConnection
+    from jmsish.engine.link import Link
+
+__all__ = ["ADDRESS", "ManagementNode", "Requests"]
+
+_log = logging.getLogger("jmsish.broker")
+_PRIORITY = 4
+
+
+class ManagementNode:
+    """Where requests go and answers come from."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._receivers: dict[tuple[ServerConnection, str], Queue] = {}
+
+    def requests(self, connection: ServerConnection) -> Requests:
+        """What takes the messages that a connection posts to the node."""
+        return Requests(self, connection)
+
+    def receives(self, connection: ServerConnection, link: Link, queue: Queue) -> None:
+        """A link receives from the node; what is for its target's address is put into this queue, which is its own."""
+        self._receivers = {key: each for key, each in self._receivers.items() if not each.deleted}
+        address = getattr(link.remote_target, "address", None)
+        if isinstance(address, str):
+            self._receivers[connection, address] = queue
+
+    def do(self, connection: ServerConnection, payload: bytes) -> None:
+        """Do what a message asks, and send the answer where it is wanted."""
+        reply_to, octets = answer(self._broker, payload)
+        if reply_to is None:
+            return
+        queue = self._receivers.get((connection, reply_to)) or self._broker.router.queues.get(reply_to)
+        if queue is None or queue.deleted or queue.refusal(1, len(octets)) is not None:
+            _log.info("an answer of the management node has no way to %r and is dropped", reply_to)
+            return
+        queue.append(octets, _PRIORITY)
+
+
+class Requests:
+    """The requests of one connection. They are taken as a queue takes messages, and done at once."""
+
+    __slots__ = ("_connection", "_node")
+
+    def __init__(self, node: ManagementNode, connection: ServerConnection) -> None:
+        self._node = node
+        self._connection = connection
+
+    @property
+    def present(self) -> tuple[Queue, ...]:
+        """No queues, so none that could be full."""
+        return ()
+
+    def append(self, payload: bytes, priority: int) -> None:
+        """A request."""
+        self._node.do(self._connection, payload)
+
+    def add(self, arrival: Arrival) -> None:
+        """A request; what it says of its time does not count here."""
+        self._node.do(self._connection, arrival.payload)
+
+    def refusal(self, messages: int, octets: int) -> str | None:
+        """Requests are never too many: each is done as it comes."""
+        return None
