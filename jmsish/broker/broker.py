@@ -56,6 +56,7 @@ class Broker:
         self._connections: dict[ServerConnection, None] = {}
         self._containers: dict[str, list[ServerConnection]] = {}
         self._dirty: list[Queue] = []
+        self._unfinished: list[Queue] = []
         self.touched: dict[ServerConnection, None] = {}
         """Connections that may have output."""
         self._timers = Timers()
@@ -83,6 +84,10 @@ class Broker:
     def step(self) -> list[ServerConnection]:
         """Serve every queue that something happened to, once; the connections that have output."""
         now = self.now()
+        if self._unfinished:
+            unfinished, self._unfinished = self._unfinished, []
+            for queue in unfinished:
+                queue.wake()
         self._bury()
         # A queue may be marked again while it is served, by a default outcome that puts back: it is served again.
         while self._dirty:
@@ -94,6 +99,11 @@ class Broker:
         busy = [connection for connection in self.touched if connection.engine.output_size or connection.closed]
         self.touched.clear()
         return busy
+
+    @property
+    def unfinished(self) -> bool:
+        """There is more to do than was done in the last step, for the sake of all others: call it again soon."""
+        return bool(self._unfinished)
 
     def _bury(self) -> None:
         for queue, entry, reason, error in self.settlement.take_dead():
@@ -180,6 +190,9 @@ class Broker:
 
     def wake(self, queue: Queue) -> None:
         self._dirty.append(queue)
+
+    def resume(self, queue: Queue) -> None:
+        self._unfinished.append(queue)
 
     def schedule(self, due: float, queue: Queue) -> None:
         self._timers.add(due, queue)

@@ -1,6 +1,6 @@
 """What an arriving message asks of its queue: priority, time to live, delivery time, deliveries so far.
 
-Only the header, the annotations and one field of the properties are looked at; the octets are kept as they came.
+Only the header, the annotations and three fields of the properties are looked at; the octets are kept as they came.
 Messages of one producer begin alike, so what a beginning says is remembered by its octets.
 """
 
@@ -10,8 +10,8 @@ from typing import Final
 
 from jmsish.broker.order import History
 from jmsish.broker.queues import Arrival
+from jmsish.engine.arriving import Asked, asked_of
 from jmsish.engine.codec import (
-    ABSOLUTE_EXPIRY_TIME,
     SUBJECT,
     TO,
     bare_offset,
@@ -25,6 +25,9 @@ HIGHEST_PRIORITY: Final = 9
 _REMEMBERED_AT_MOST: Final = 1024
 _LONGEST_REMEMBERED: Final = 256
 
+LAST_SEQUENCE: Final = 0xFFFFFFFF
+"""A group sequence of -1 ends its group: JMSXGroupSeq is an int, the field of AMQP a uint."""
+
 _plain_beginnings: dict[bytes, int] = {}
 """Beginnings (header and annotations, in octets) that ask for nothing but a priority."""
 
@@ -32,29 +35,31 @@ _plain_beginnings: dict[bytes, int] = {}
 def read(payload: bytes, now: float) -> int | Arrival:
     """The priority of a message that asks for nothing else, or all that it asks. DecodeError for broken sections."""
     bare = bare_offset(payload)
-    expiry = property_at(payload, bare, ABSOLUTE_EXPIRY_TIME)
-    if not expiry:
+    asked = asked_of(payload, bare)
+    if asked is None:
         priority = _plain_beginnings.get(payload[:bare])
         if priority is not None:
             return priority
-    return _read_in_full(payload, bare, expiry, now)
+    return _read_in_full(payload, bare, asked or (None, None, None), now)
 
 
-def _read_in_full(payload: bytes, bare: int, expiry: object, now: float) -> int | Arrival:
+def _read_in_full(payload: bytes, bare: int, asked: Asked, now: float) -> int | Arrival:
+    expiry, name, sequence = asked
     header, rest = split_header(payload)
     annotations, _ = message_annotations_at(payload, rest)
     priority, ttl, count = DEFAULT_PRIORITY, 0, 0
     if header is not None:
         priority, ttl, count = min(header.priority, HIGHEST_PRIORITY), header.ttl or 0, header.delivery_count
     due = _delivery_time(annotations, now)
-    if not (ttl or count or due or expiry):
+    group = (name, sequence == LAST_SEQUENCE) if name and isinstance(name, str) else None
+    if not (ttl or count or due or expiry or group):
         _remember(payload[:bare], priority)
         return priority
     # "a message expiration time will be computed based on the time of arrival" (3.2.1); without a ttl, the sender's
     # own absolute time, which its clock may have set apart from ours.
     expires = now + ttl / 1000 if ttl else expiry / 1000 if isinstance(expiry, int) else 0.0
     history = History(count, expires) if expires or count else None
-    return Arrival(payload, priority, history, due)
+    return Arrival(payload, priority, history, due, group)
 
 
 def _delivery_time(annotations: dict[str, object], now: float) -> float:

@@ -13,7 +13,10 @@ answer about an earlier delivery can never touch the present one.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from jmsish.broker.groups import Group
 
 SPAN: Final = 128
 
@@ -24,6 +27,8 @@ FREE: Final = 1
 """To be had by anybody."""
 BARRED: Final = 2
 """To be had by all but some (undeliverable here)."""
+GROUPED: Final = 3
+"""To be had by who owns the group of the message, or by the first who asks where nobody does."""
 
 # The states of an entry: AVAILABLE -> ACQUIRED -> ARCHIVED of the standard (3.3), and back. An entry is made ACQUIRED.
 ACQUIRED: Final = 1
@@ -35,12 +40,13 @@ DYING: Final = 4
 Place = tuple[int, int, int]
 """(minus priority, number of the block, index in it): compares in the order of delivery."""
 FRONT: Final[Place] = (-256, 0, 0)
+_NOTHING: Final = bytes((CLOSED,))
 
 
 class History:
-    """What is known of a message beyond its octets: attempts, expiry, who cannot have it, what was noted on it."""
+    """What is known of a message beyond its octets: attempts, expiry, who cannot have it, its group."""
 
-    __slots__ = ("attempts", "barred", "count", "due", "expires")
+    __slots__ = ("attempts", "barred", "count", "due", "expires", "group", "last")
 
     def __init__(self, count: int = 0, expires: float = 0.0) -> None:
         self.count = count
@@ -48,6 +54,9 @@ class History:
         self.expires = expires
         self.due = 0.0
         self.barred: set[int] | None = None
+        self.group: Group | None = None
+        self.last = False
+        """It ends its group: who comes after it begins anew."""
 
 
 class Entry:
@@ -78,7 +87,10 @@ class Entry:
 class Block:
     """``SPAN`` neighbouring places of one level."""
 
-    __slots__ = ("barred", "first", "flags", "free", "in_barred", "in_free", "level", "live", "number", "slots")
+    __slots__ = (
+        "barred", "first", "flags", "free", "grouped", "in_barred", "in_free", "in_grouped", "level", "live", "number",
+        "slots",
+    )  # fmt: skip
 
     def __init__(self, level: Level, number: int) -> None:
         self.level = level
@@ -88,10 +100,12 @@ class Block:
         self.live = 0
         self.free = 0
         self.barred = 0
+        self.grouped = 0
         self.first = 0
         """No free place lies before it."""
         self.in_free = False
         self.in_barred = False
+        self.in_grouped = False
 
 
 class BlockNumbers:
@@ -135,16 +149,25 @@ class BlockNumbers:
 class Level:
     """All places of one priority, in rising sequence."""
 
-    __slots__ = ("barred", "barred_blocks", "blocks", "free", "free_blocks", "priority", "tail")
+    __slots__ = (
+        "barred", "barred_blocks", "blocks", "free", "free_blocks", "grouped", "grouped_blocks", "priority", "tail"
+    )  # fmt: skip
 
     def __init__(self, priority: int) -> None:
         self.priority = priority
         self.free = 0
         self.barred = 0
+        self.grouped = 0
         self.tail = Block(self, 0)
         self.blocks: dict[int, Block] = {0: self.tail}
         self.free_blocks = BlockNumbers()
-        self.barred_blocks = BlockNumbers()
+        self.barred_blocks: BlockNumbers | None = None
+        self.grouped_blocks: BlockNumbers | None = None
+        """Made for the first that is barred, or grouped."""
+
+    @property
+    def available(self) -> int:
+        return self.free + self.barred + self.grouped
 
     def append(self, item: bytes) -> None:
         """Give the next place to a message without a past, free for all."""
@@ -197,10 +220,9 @@ class Level:
         block.slots[index] = entry
         return entry
 
-    def take_at(self, block: Block, index: int) -> Entry:
-        """The available entry at a place, now taken."""
+    def entry_at(self, block: Block, index: int) -> Entry:
+        """The entry of a place that was just closed because somebody takes it."""
         item = block.slots[index]
-        self.close(block, index)
         if isinstance(item, Entry):
             entry = Entry(item.payload, item.history, block, index)
         else:
@@ -211,26 +233,28 @@ class Level:
 
     def close(self, block: Block, index: int) -> None:
         """An available place is no longer to be had."""
-        if block.flags[index] == BARRED:
+        flag = block.flags[index]
+        if flag == FREE:
+            block.free -= 1
+            self.free -= 1
+        elif flag == BARRED:
             block.barred -= 1
             self.barred -= 1
         else:
-            block.free -= 1
-            self.free -= 1
+            block.grouped -= 1
+            self.grouped -= 1
         block.flags[index] = CLOSED
 
     def open(self, entry: Entry) -> None:
         """The entry is to be had again, where it stands."""
         block, index, history = entry.block, entry.index, entry.history
-        if history is not None and history.barred:
-            block.slots[index] = entry
-            block.flags[index] = BARRED
-            block.barred += 1
-            self.barred += 1
-            if not block.in_barred:
-                block.in_barred = True
-                self.barred_blocks.add(block.number)
-            return
+        if history is not None:
+            if history.barred:
+                self._open_barred(block, index, entry)
+                return
+            if history.group is not None:
+                self._open_grouped(block, index, entry)
+                return
         block.slots[index] = entry.payload if history is None else entry
         block.flags[index] = FREE
         block.free += 1
@@ -240,6 +264,28 @@ class Level:
         if not block.in_free:
             block.in_free = True
             self.free_blocks.add(block.number)
+
+    def _open_barred(self, block: Block, index: int, entry: Entry) -> None:
+        block.slots[index] = entry
+        block.flags[index] = BARRED
+        block.barred += 1
+        self.barred += 1
+        if not block.in_barred:
+            block.in_barred = True
+            if self.barred_blocks is None:
+                self.barred_blocks = BlockNumbers()
+            self.barred_blocks.add(block.number)
+
+    def _open_grouped(self, block: Block, index: int, entry: Entry) -> None:
+        block.slots[index] = entry
+        block.flags[index] = GROUPED
+        block.grouped += 1
+        self.grouped += 1
+        if not block.in_grouped:
+            block.in_grouped = True
+            if self.grouped_blocks is None:
+                self.grouped_blocks = BlockNumbers()
+            self.grouped_blocks.add(block.number)
 
     def remove(self, block: Block, index: int) -> None:
         """A closed place becomes empty for ever; a block without a message left goes too."""
@@ -263,6 +309,8 @@ class Level:
     def first_barred(self, number: int, index: int) -> tuple[Block, int] | None:
         """The first barred place at or after (number, index)."""
         numbers = self.barred_blocks
+        if numbers is None:
+            return None
         at = numbers.seek(number)
         while at < len(numbers.numbers):
             block = self.blocks.get(numbers.numbers[at])
@@ -272,6 +320,25 @@ class Level:
                 at = numbers.drop(at)
                 continue
             found = block.flags.find(BARRED, index if block.number == number else 0)
+            if found >= 0:
+                return block, found
+            at += 1
+        return None
+
+    def first_grouped(self, number: int, index: int) -> tuple[Block, int] | None:
+        """The first grouped place at or after (number, index)."""
+        numbers = self.grouped_blocks
+        if numbers is None:
+            return None
+        at = numbers.seek(number)
+        while at < len(numbers.numbers):
+            block = self.blocks.get(numbers.numbers[at])
+            if block is None or not block.grouped:
+                if block is not None:
+                    block.in_grouped = False
+                at = numbers.drop(at)
+                continue
+            found = block.flags.find(GROUPED, index if block.number == number else 0)
             if found >= 0:
                 return block, found
             at += 1
@@ -295,9 +362,23 @@ class Level:
         return None
 
     def first_available(self, number: int, index: int) -> tuple[Block, int] | None:
-        """The first place at or after (number, index) that is free or barred."""
-        free = self.first_free(number, index) if self.free else None
-        barred = self.first_barred(number, index) if self.barred else None
-        if free is None or barred is None:
-            return free or barred
-        return min(free, barred, key=lambda place: (place[0].number, place[1]))
+        """The first place at or after (number, index) that is anybody's to have."""
+        block = self.blocks.get(number)
+        if block is not None:
+            # The octets of a block with the closed places in front taken off: what is left begins with the first.
+            rest = block.flags[index:].lstrip(_NOTHING)
+            if rest:
+                return block, len(block.flags) - len(rest)
+            number += 1
+        found = self.first_free(number, 0) if self.free else None
+        if self.barred:
+            found = _nearer(found, self.first_barred(number, 0))
+        if self.grouped:
+            found = _nearer(found, self.first_grouped(number, 0))
+        return found
+
+
+def _nearer(one: tuple[Block, int] | None, other: tuple[Block, int] | None) -> tuple[Block, int] | None:
+    if one is None or other is None:
+        return one or other
+    return min(one, other, key=lambda place: (place[0].number, place[1]))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jmsish.broker.consumers import Consumer, ask, enter, leave
+from jmsish.broker.groups import Selects
 from jmsish.broker.octets import for_delivery
 from jmsish.broker.order import ACQUIRED, Entry
 from jmsish.broker.queues import Queue
@@ -49,8 +50,19 @@ class OutgoingLink(Consumer):
         "transaction",
     )
 
-    def __init__(self, connection: ServerConnection, link: Link, queue: Queue, *, copies: bool, number: int) -> None:
-        super().__init__(number, queue, copies=copies)
+    def __init__(
+        self,
+        connection: ServerConnection,
+        link: Link,
+        queue: Queue,
+        *,
+        copies: bool,
+        number: int,
+        selects: Selects | None = None,
+        priority: int = 0,
+    ) -> None:
+        super().__init__(number, queue, copies=copies, selects=selects, priority=priority)
+        self.session = link.session
         self.connection = connection
         self._touched = connection.broker.touched
         self.link = link

@@ -9,6 +9,8 @@ from typing import Any
 
 DEFAULT_DEAD_LETTER = "DLQ"
 OVERFLOWS = ("reject", "drop-head", "block")
+A_YEAR = 366 * 86_400.0
+"""The longest delay of a redelivery where none is set."""
 
 
 def near_miss(name: str, known: tuple[str, ...]) -> str:
@@ -26,23 +28,40 @@ class QueueSettings:
     dead_letter: str = DEFAULT_DEAD_LETTER
     expiry_address: str = ""
     redelivery_delay: float = 0.0
+    redelivery_multiplier: float = 1.0
+    max_redelivery_delay: float = 0.0
+    message_groups: bool = True
+    group_window: int = 0
+    exclusive_consumer: bool = False
     max_messages: int = 0
     max_octets: int = 0
     overflow: str = "reject"
 
     def __post_init__(self) -> None:
-        for name in ("max_delivery_attempts", "max_messages", "max_octets"):
+        for name in ("max_delivery_attempts", "group_window", "max_messages", "max_octets"):
             _check_count(name, getattr(self, name))
         for name in ("dead_letter", "expiry_address"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be the name of a queue, not {getattr(self, name)!r}")
-        if not isinstance(self.durable, bool):
-            raise TypeError(f"durable must be true or false, not {self.durable!r}")
-        delay = self.redelivery_delay
-        if isinstance(delay, bool) or not isinstance(delay, (int, float)) or not delay >= 0:
-            raise ValueError(f"redelivery_delay must be seconds, 0 or more, not {delay!r}")
+        for name in ("durable", "message_groups", "exclusive_consumer"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be true or false, not {getattr(self, name)!r}")
+        for name in ("redelivery_delay", "max_redelivery_delay"):
+            _check_number(name, getattr(self, name), 0, "seconds, 0 or more")
+        _check_number("redelivery_multiplier", self.redelivery_multiplier, 1, "a number, 1 or more")
         if self.overflow not in OVERFLOWS:
             raise ValueError(f"overflow must be one of {', '.join(OVERFLOWS)}, not {self.overflow!r}")
+
+    def delay_after(self, attempts: int) -> float:
+        """Seconds until the redelivery of a message after so many failed attempts (one, at least)."""
+        delay = float(self.redelivery_delay)
+        if not delay:
+            return 0.0
+        longest = float(self.max_redelivery_delay) or A_YEAR
+        if self.redelivery_multiplier == 1 or delay >= longest:
+            return min(delay, longest)
+        # So many doublings and no power is too large for a float: the longest delay is reached long before.
+        return min(delay * self.redelivery_multiplier ** min(max(attempts, 1) - 1, 64), longest)
 
     @classmethod
     def from_mapping(cls, settings: Mapping[str, Any], where: str) -> QueueSettings:
@@ -61,6 +80,11 @@ def _check_count(name: str, value: object) -> None:
         raise TypeError(f"{name} must be a whole number, not {value!r}")
     if value < 0:
         raise ValueError(f"{name} must be 0 (no limit) or more, not {value}")
+
+
+def _check_number(name: str, value: object, least: int, wanted: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value < float("inf"):
+        raise ValueError(f"{name} must be {wanted}, not {value!r}")
 
 
 SETTING_NAMES = tuple(field.name for field in fields(QueueSettings))

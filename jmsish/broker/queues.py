@@ -7,16 +7,17 @@ offered the second of two returned messages before the first (redelivery b.5, 4)
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
-from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
+from jmsish.broker.calendar import Calendar
+from jmsish.broker.choosing import SLICE, Search
+from jmsish.broker.groups import Groups
 from jmsish.broker.order import (
     ACQUIRED,
     ARCHIVED,
     BARRED,
+    FREE,
     FRONT,
     RETURNED,
     Block,
@@ -28,11 +29,7 @@ from jmsish.broker.order import (
 from jmsish.broker.policy import QueueSettings
 
 if TYPE_CHECKING:
-    from jmsish.broker.consumers import Consumer
-
-NEVER = float("inf")
-_TICKETS = count()
-"""Keeps apart what is due in the same moment, first come first served."""
+    from jmsish.broker.consumers import Consumer, Turns
 
 
 class QueueHome(Protocol):
@@ -43,6 +40,9 @@ class QueueHome(Protocol):
 
     def wake(self, queue: Queue) -> None:
         """Serve the queue's consumers in this step."""
+
+    def resume(self, queue: Queue) -> None:
+        """Serve the queue's consumers again in the next step, which is to come soon."""
 
     def schedule(self, due: float, queue: Queue) -> None:
         """Call ``queue.on_time`` then."""
@@ -64,13 +64,28 @@ class Producer(Protocol):
 class Arrival:
     """A message about to become visible, with what its header and annotations ask of the queue."""
 
-    __slots__ = ("due", "history", "payload", "priority")
+    __slots__ = ("due", "group", "history", "payload", "priority")
 
-    def __init__(self, payload: bytes, priority: int, history: History | None = None, due: float = 0.0) -> None:
+    def __init__(
+        self,
+        payload: bytes,
+        priority: int,
+        history: History | None = None,
+        due: float = 0.0,
+        group: tuple[str, bool] | None = None,
+    ) -> None:
         self.payload = payload
         self.priority = priority
         self.history = history
         self.due = due
+        self.group = group
+        """The name of its group, and whether it is the last of it."""
+
+    def copy(self) -> Arrival:
+        """The same message for one more queue: what happens to it there is another story."""
+        past = self.history
+        history = None if past is None else History(past.count, past.expires)
+        return Arrival(self.payload, self.priority, history, self.due, self.group)
 
 
 class Queue:
@@ -80,15 +95,14 @@ class Queue:
         "acquired",
         "barred",
         "consumers",
-        "delayed",
+        "calendar",
         "deleted",
         "depth",
         "dirty",
         "draining",
+        "groups",
         "enqueued",
         "expired_count",
-        "expiries",
-        "expiring",
         "browsers",
         "dequeued",
         "dead_lettered",
@@ -96,14 +110,19 @@ class Queue:
         "home",
         "levels",
         "name",
-        "next_due",
+        "news",
         "octets",
         "owner",
+        "passing",
+        "patience",
         "producers",
-        "ready",
         "redelivered",
+        "searches",
         "settings",
+        "special",
         "starved",
+        "turns",
+        "wanting",
     )
 
     def __init__(self, name: str, settings: QueueSettings, home: QueueHome, owner: object = None) -> None:
@@ -114,19 +133,27 @@ class Queue:
         """The connection a temporary queue belongs to."""
         self.levels: list[Level] = []
         self.depth = self.acquired = self.octets = self.barred = 0
+        self.special = 0
+        """Messages that not everybody may have, and consumers that want not every message: 0 makes all simple."""
+        self.wanting = 0
+        """How many consumers and browsers wait for messages."""
         self.dirty = self.deleted = False
+        self.news = False
+        """Something came that those may want who found nothing before."""
+        self.passing: object = None
+        """An exclusive queue goes to another consumer, once all is settled that others than this session's hold."""
+        self.patience = SLICE
         self.consumers: dict[int, Consumer] = {}
-        self.ready: deque[Consumer] | None = None
-        """Consumers that want messages, the one served next in front; made for the first, as an empty one is large."""
+        self.turns: Turns | None = None
+        """Who is served when; made for the first consumer."""
+        self.searches: list[Search] | None = None
+        self.groups: Groups | None = None
         self.browsers: list[Consumer] | None = None
         self.draining: list[Consumer] | None = None
         self.producers: dict[Producer, None] = {}
         self.starved: list[Producer] | None = None
         """Producers that wait for room."""
-        self.delayed: list[tuple[float, int, Entry | Arrival]] | None = None
-        self.expiries: list[tuple[float, int, int, int]] | None = None
-        self.expiring = 0
-        self.next_due = NEVER
+        self.calendar: Calendar | None = None
         self.enqueued = self.dequeued = self.redelivered = 0
         self.expired_count = self.dead_lettered = self.dropped = 0
 
@@ -143,8 +170,8 @@ class Queue:
         self.depth += 1
         self.octets += len(payload)
         self.enqueued += 1
-        if self.ready or self.browsers:
-            self.wake()
+        if self.wanting:
+            self.stir()
         if self.settings.overflow == "drop-head":
             self._drop_head()
 
@@ -155,10 +182,12 @@ class Queue:
                 self.depth += 1
                 self.octets += len(arrival.payload)
                 self.enqueued += 1
-                self._delay(arrival.due, arrival)
+                self._dates().delay(arrival.due, arrival, arrival.history)
                 return
         history = arrival.history
-        if history is None:
+        if arrival.group is not None and self.settings.message_groups:
+            history = self._join(arrival.group, history)
+        elif history is None:
             self.append(arrival.payload, arrival.priority)
             return
         self.depth += 1
@@ -167,6 +196,15 @@ class Queue:
         self._place(arrival.payload, arrival.priority, history)
         if self.settings.overflow == "drop-head":
             self._drop_head()
+
+    def _join(self, group: tuple[str, bool], history: History | None) -> History:
+        if self.groups is None:
+            self.groups = Groups(self)
+        if history is None:
+            history = History()
+        name, history.last = group
+        history.group = self.groups.named(name)
+        return history
 
     def refusal(self, messages: int, octets: int) -> str | None:
         """Why so much more cannot come in, or None."""
@@ -204,18 +242,16 @@ class Queue:
             level = self._new_level(priority)
         entry = level.append_entry(payload, history)
         entry.state = RETURNED
-        level.open(entry)
         if history.expires:
-            self._note_expiry(history.expires, entry.place)
-        if self.ready or self.browsers:
-            self.wake()
+            self._dates().note_expiry(history.expires, entry.place)
+        self._open(entry, history)
 
     def _drop_head(self) -> None:
         settings = self.settings
         while (settings.max_messages and self.depth > settings.max_messages) or (
             settings.max_octets and self.octets > settings.max_octets
         ):
-            entry = self.take()
+            entry = self.take_any()
             if entry is None:
                 return
             self.archive(entry)
@@ -227,11 +263,30 @@ class Queue:
             self.dirty = True
             self.home.wake(self)
 
+    def stir(self) -> None:
+        """Something came that may be wanted: have all consumers served that wait."""
+        self.news = True
+        if not self.dirty:
+            self.dirty = True
+            self.home.wake(self)
+
+    def notice(self) -> None:
+        """As :meth:`stir`, if anybody waits."""
+        if self.wanting:
+            self.stir()
+
+    def change(self, settings: QueueSettings) -> None:
+        """Other settings, from now on."""
+        self.settings = settings
+        if self.turns is not None:
+            self.turns.unseated = True
+            self.notice()
+
     # --- being taken
 
     @property
     def available(self) -> int:
-        return sum(level.free + level.barred for level in self.levels)
+        return sum(level.available for level in self.levels)
 
     def take(self) -> Entry | None:
         """The first message that anybody may have."""
@@ -241,66 +296,34 @@ class Queue:
                 return level.take()
         return None
 
-    def take_for(self, consumer: Consumer) -> Entry | None:
-        """The first message this consumer may have, where some are barred for some."""
-        barred = self._first_barred_for(consumer)
-        free = self._first_free()
-        if barred is None or (free is not None and free[0] < barred[0]):
-            return self.take() if free is not None else None
-        place, level, block, index = barred
+    def take_at(self, level: Level, block: Block, index: int, consumer: Consumer | None = None) -> Entry:
+        """The available message at a place, chosen for this consumer."""
         self.acquired += 1
-        self.barred -= 1
-        return level.take_at(block, index)
+        self._close(level, block, index)
+        entry = level.entry_at(block, index)
+        history = entry.history
+        if history is not None and history.group is not None:
+            assert self.groups is not None
+            if consumer is not None:
+                self.groups.taken(history.group, consumer, last=history.last)
+            else:
+                history.group = None
+        return entry
 
-    def has_for(self, consumer: Consumer) -> bool:
-        """Whether the consumer could take anything."""
+    def take_any(self) -> Entry | None:
+        """The first message, whoever may have it, for nobody: it will be archived."""
         for level in self.levels:
-            if level.free:
-                return True
-        return self.barred > 0 and self._first_barred_for(consumer) is not None
-
-    def _first_free(self) -> tuple[Place, Level, Block, int] | None:
-        for level in self.levels:
-            found = level.first_free(0, 0) if level.free else None
+            found = level.first_available(0, 0)
             if found is not None:
-                block, index = found
-                return (-level.priority, block.number, index), level, block, index
+                return self.take_at(level, *found)
         return None
 
-    def _first_barred_for(self, consumer: Consumer) -> tuple[Place, Level, Block, int] | None:
-        """Everything barred before ``consumer.barred_from`` is barred for this very consumer: looked at once only."""
-        for level in self.levels:
-            cursor = consumer.barred_from
-            if not level.barred or -level.priority < cursor[0]:
-                continue
-            number, index = cursor[1:] if -level.priority == cursor[0] else (0, 0)
-            while (found := level.first_barred(number, index)) is not None:
-                block, at = found
-                entry = block.slots[at]
-                assert isinstance(entry, Entry) and entry.history is not None and entry.history.barred
-                consumer.barred_from = place = (-level.priority, block.number, at)
-                if consumer.id not in entry.history.barred:
-                    return place, level, block, at
-                number, index = block.number, at + 1
-                consumer.barred_from = (-level.priority, number, index)
-        return None
-
-    def first_after(self, place: Place) -> tuple[Place, bytes, History | None] | None:
-        """For browsers: the first available message at or after a place, left where it is."""
-        for level in self.levels:
-            if not (level.free or level.barred) or -level.priority < place[0]:
-                continue
-            number, index = place[1:] if -level.priority == place[0] else (0, 0)
-            found = level.first_available(number, index)
-            if found is not None:
-                block, at = found
-                item = block.slots[at]
-                spot = (-level.priority, block.number, at)
-                if isinstance(item, Entry):
-                    return spot, item.payload, item.history
-                assert item is not None
-                return spot, item, None
-        return None
+    def _close(self, level: Level, block: Block, index: int) -> None:
+        flag = block.flags[index]
+        if flag != FREE:
+            self.special -= 1
+            self.barred -= flag == BARRED
+        level.close(block, index)
 
     # --- going back, or away
 
@@ -314,30 +337,55 @@ class Queue:
         if self.deleted:
             return
         history = entry.history
-        if history is not None and self._has_to_wait(entry, history):
+        if history is not None:
+            self._return(entry, history)
             return
         entry.block.level.open(entry)
-        if self.ready or self.browsers:
-            self.wake()
+        if self.searches:
+            self._tell_searches(entry.place)
+        if self.wanting:
+            self.stir()
 
-    def _has_to_wait(self, entry: Entry, history: History) -> bool:
-        """Expired meanwhile, or to be redelivered only after a delay; else its barred links are noted."""
-        if history.expires or history.due:
-            now = self.home.now()
-            if history.expires and history.expires <= now:
-                self._expire(entry)
-                return True
-            due, history.due = history.due, 0.0
-            if due > now:
-                self._delay(due, entry)
-                return True
+    def _return(self, entry: Entry, history: History) -> None:
+        """Back at its place; or expired meanwhile, or to be redelivered after a delay, in which its group waits."""
+        group = history.group
+        now = self.home.now() if history.expires or history.due else 0.0
+        due, history.due = history.due, 0.0
+        if history.expires and history.expires <= now:
+            self._expire(entry)
+        elif due > now:
+            self._dates().delay(due, entry, history)
+            if group is not None and self.groups is not None:
+                self.groups.delayed(group)
+        else:
+            if history.barred:
+                # Who cannot have it may be the very one that its group belongs to: it is out of the group's order.
+                history.group = None
+            self._open(entry, history)
+            if self.searches:
+                self._tell_searches(entry.place)
+        if group is not None and self.groups is not None:
+            self.groups.resolved(group)
+
+    def _open(self, entry: Entry, history: History) -> None:
+        """A message with a past is to be had, by all, or by some."""
+        entry.block.level.open(entry)
         if history.barred:
             self.barred += 1
+            self.special += 1
             place = entry.place
             for consumer in self.consumers.values():
                 if place < consumer.barred_from:
                     consumer.barred_from = place
-        return False
+        elif history.group is not None and self.groups is not None:
+            self.special += 1
+            self.groups.came(history.group, entry.place)
+        if self.wanting:
+            self.stir()
+
+    def _tell_searches(self, place: Place) -> None:
+        for search in self.searches or ():
+            search.returned(place)
 
     def archive(self, entry: Entry) -> None:
         """Gone for good: accepted, dead-lettered, dropped."""
@@ -347,18 +395,23 @@ class Queue:
         self._remove(entry)
 
     def _remove(self, entry: Entry) -> None:
-        entry.state = ARCHIVED
+        held, entry.state = entry.state == ACQUIRED, ARCHIVED
         entry.work = None
         if self.deleted:
             return
         self.depth -= 1
         self.octets -= len(entry.payload)
         history = entry.history
-        if history is not None and history.expires:
-            self.expiring -= 1
         block = entry.block
         block.level.remove(block, entry.index)
         self.dequeued += 1
+        if history is not None:
+            if history.expires and self.calendar is not None:
+                self.calendar.expiring -= 1
+            if held and history.group is not None and self.groups is not None:
+                self.groups.resolved(history.group)
+        if self.passing and not self.acquired:
+            self.notice()
         if self.starved and not self.is_full:
             starved, self.starved = self.starved, None
             for producer in starved:
@@ -380,23 +433,18 @@ class Queue:
             block, index = entry.block, entry.index
             standing = block.slots[index]
             if isinstance(standing, Entry) and standing.history is history and block.flags[index] == BARRED:
-                block.level.close(block, index)
-                self.barred -= not history.barred
-                block.level.open(standing)
+                self._close(block.level, block, index)
+                self._open(standing, history)
                 consumer.barred_from = min(consumer.barred_from, entry.place)
+                if consumer.search is not None:
+                    consumer.search.returned(entry.place)
 
     def purge(self) -> int:
         """Remove all that is available; what somebody holds stays. Returns how many went."""
         gone = 0
-        while (entry := self.take()) is not None:
+        while (entry := self.take_any()) is not None:
             self.archive(entry)
             gone += 1
-        for level in self.levels:
-            while (found := level.first_barred(0, 0)) is not None:
-                self.barred -= 1
-                self.acquired += 1
-                self.archive(level.take_at(*found))
-                gone += 1
         return gone
 
     def places(self, acquired: bool) -> Iterator[tuple[bytes, History | None]]:
@@ -413,37 +461,28 @@ class Queue:
 
     def on_time(self, now: float) -> None:
         """What was delayed until now becomes visible; what has expired goes."""
-        if now < self.next_due:
-            return  # A call asked for before an earlier one was, and made good by that.
-        self.next_due = NEVER
-        delayed = self.delayed
-        while delayed and delayed[0][0] <= now:
-            item = heappop(delayed)[2]
-            if isinstance(item, Arrival):
-                self._become_visible(item)
-            elif item.state == RETURNED:
-                item.state = ACQUIRED
-                self.acquired += 1
-                self.put_back(item)
-        expiries = self.expiries
-        while expiries and expiries[0][0] <= now:
-            due, priority, number, index = heappop(expiries)
-            self._expire_at(due, -priority, number, index)
-        for heap in (self.delayed, self.expiries):
-            if heap:
-                self._schedule(heap[0][0])
+        if self.calendar is not None and not self.deleted:
+            self.calendar.on_time(now)
+
+    def show(self, arrival: Arrival) -> None:
+        """The time of a delayed message has come."""
+        self.depth -= 1
+        self.octets -= len(arrival.payload)
+        self.enqueued -= 1
+        arrival.due = 0.0
+        self.add(arrival)
 
     def expire(self, entry: Entry) -> None:
         """An entry in hand turned out to be past its time."""
         self.acquired -= 1
         self._expire(entry)
 
-    def _become_visible(self, arrival: Arrival) -> None:
-        self.depth -= 1
-        self.octets -= len(arrival.payload)
-        self.enqueued -= 1
-        arrival.due = 0.0
-        self.add(arrival)
+    def expire_at(self, block: Block, index: int) -> None:
+        """The available message at a place is past its time."""
+        entry = block.slots[index]
+        assert isinstance(entry, Entry)
+        self._close(block.level, block, index)
+        self._expire(entry)
 
     def _expire(self, entry: Entry) -> None:
         self._remove(entry)
@@ -451,48 +490,10 @@ class Queue:
         self.expired_count += 1
         self.home.expired(self, entry)
 
-    def _expire_at(self, due: float, priority: int, number: int, index: int) -> None:
-        for level in self.levels:
-            block = level.blocks.get(number) if level.priority == priority else None
-            if block is None or not block.flags[index]:
-                continue
-            entry = block.slots[index]
-            if isinstance(entry, Entry) and entry.history is not None and entry.history.expires == due:
-                if block.flags[index] == BARRED:
-                    self.barred -= 1
-                level.close(block, index)
-                self._expire(entry)
-
-    def _note_expiry(self, due: float, place: Place) -> None:
-        self.expiring += 1
-        if self.expiries is None:
-            self.expiries = []
-        heap = self.expiries
-        if len(heap) > 64 and len(heap) > 2 * self.expiring:
-            # Consumed messages leave their mark behind; half of the marks being stale, sweep them out.
-            heap[:] = [mark for mark in heap if self._is_marked(*mark)]
-            heapify(heap)
-        heappush(heap, (due, *place))
-        self._schedule(due)
-
-    def _is_marked(self, due: float, minus_priority: int, number: int, index: int) -> bool:
-        for level in self.levels:
-            if level.priority == -minus_priority:
-                block = level.blocks.get(number)
-                item = block.slots[index] if block is not None else None
-                return isinstance(item, Entry) and item.history is not None and item.history.expires == due
-        return False
-
-    def _delay(self, due: float, item: Entry | Arrival) -> None:
-        if self.delayed is None:
-            self.delayed = []
-        heappush(self.delayed, (due, next(_TICKETS), item))
-        self._schedule(due)
-
-    def _schedule(self, due: float) -> None:
-        if due < self.next_due:
-            self.next_due = due
-            self.home.schedule(due, self)
+    def _dates(self) -> Calendar:
+        if self.calendar is None:
+            self.calendar = Calendar(self)
+        return self.calendar
 
 
 __all__ = ["FRONT", "Arrival", "Queue", "QueueHome"]

@@ -108,7 +108,7 @@ class Router:
         checked = QueueSettings.from_mapping(settings, f"the queue {name!r}")
         if queue is None:
             return self._make(name, checked)
-        queue.settings = checked
+        queue.change(checked)
         return queue
 
     def make_temporary(self, owner: object) -> Queue:

@@ -108,5 +108,5 @@ class Settlement:
                 self._doom(queue, entry, TOO_MANY_ATTEMPTS, None)
                 return
         if settings.redelivery_delay:
-            history.due = queue.home.now() + settings.redelivery_delay
+            history.due = queue.home.now() + settings.delay_after(history.attempts)
         queue.put_back(entry)

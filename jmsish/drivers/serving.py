@@ -59,6 +59,10 @@ class BrokerCore(Protocol):
 
     def step(self) -> Sequence[ServerConnection]: ...
 
+    @property
+    def unfinished(self) -> bool:
+        """A step left something for the next, so that others have their turn between."""
+
     def tick(self, now: float) -> float | None: ...
 
     def close(self) -> None: ...
@@ -198,6 +202,8 @@ class BrokerDriver:
         # What time, or output taken away, has made possible. Ends because output that nobody reads holds its lane.
         while self._collect(self._step(touched, woken), woken):
             pass
+        if self._broker.unfinished:
+            self._alarm.set(0.0)
         for lane in touched:
             if not lane.gone and (lane.over or lane.connection.closed):
                 self._finish(lane, woken)

@@ -162,4 +162,4 @@ def test_marks_of_consumed_messages_do_not_pile_up(world: World) -> None:
         receiver.accept(receiver.take())
     assert world.queue().depth == 0
     queue = world.broker.router.queues["q"]
-    assert queue.expiries is not None and len(queue.expiries) < 400
+    assert queue.calendar is not None and len(queue.calendar) < 400

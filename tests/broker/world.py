@@ -58,7 +58,7 @@ class World:
     def run(self) -> None:
         """Carry bytes to and fro until nobody has anything to say."""
         moved = True
-        while moved:
+        while moved or self.broker.unfinished:
             moved = False
             for peer in self.peers:
                 moved = peer.speak() or moved

@@ -110,6 +110,8 @@ class ToyConnection:
 
 
 class ToyBroker:
+    unfinished = False
+
     def __init__(self, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.clock = clock
         self.connections: list[ToyConnection] = []
