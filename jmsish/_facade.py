@@ -24,6 +24,8 @@ from jmsish.errors import IllegalStateError, JMSError
 from jmsish.message import (
     Message,
     body_to_message,
+    is_message,
+    tell,
 )
 from jmsish.modes import AcknowledgeMode, DeliveryMode
 from jmsish.options import ConnectionTarget
@@ -227,7 +229,8 @@ class ProducerFace(ProducerSettings):
         self, body: Any, destination: Destination, wanted: tuple[Any, ...], keep: bool
     ) -> tuple[Message | None, bytes, DeliveryMode]:
         """The octets to send; a message object beside them where one was given, or is wanted afterwards (`keep`)."""
-        if keep or wanted != AS_THE_PRODUCER_SAYS or self._delivery_delay or isinstance(body, Message):
+        plain = body.__class__ is str or not is_message(body)
+        if keep or wanted != AS_THE_PRODUCER_SAYS or self._delivery_delay or not plain:
             return self._prepare(body, destination, *wanted)
         return None, self._octets(body, destination), self._delivery_mode
 
@@ -290,6 +293,8 @@ class ProducerFace(ProducerSettings):
             prefixes=connection.prefixes,
             jmsx_user_id=connection.user_id,
         )
+        if message is not body and is_message(body):
+            tell(body, message)
         return message, payload, mode
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ from jmsish._facade import (
 )
 from jmsish.destination import Destination
 from jmsish.errors import IllegalStateError
-from jmsish.message import Message, ObjectMessage, body_to_message
+from jmsish.message import Message, ObjectMessage, body_to_message, is_message
 from jmsish.modes import AcknowledgeMode, DeliveryMode
 
 P = TypeVar("P", bound="JMSProducerFace")
@@ -324,11 +324,11 @@ class JMSProducerFace(ProducerSettings):
         Raises `MessageNotWriteableError` when properties are set here and those of a received message are read-only.
         """
         if not self._properties and not self._headers:
-            known = isinstance(body, (Message, *MESSAGE_BODIES))
-            return body if known else ObjectMessage(body)
+            return body if isinstance(body, MESSAGE_BODIES) or is_message(body) else ObjectMessage(body)
         message = body
         if not isinstance(body, Message):
-            message = body_to_message(body) if isinstance(body, MESSAGE_BODIES) else ObjectMessage(body)
+            known = isinstance(body, MESSAGE_BODIES) or is_message(body)
+            message = body_to_message(body) if known else ObjectMessage(body)
         for name, value in self._properties.items():
             message.properties[name] = value
         for name, value in self._headers.items():

@@ -23,8 +23,8 @@ from jmsish.drivers import registry
 from jmsish.drivers.listener import Listener, SocketReactor
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.engine.received import ReceivedMessage
-from jmsish.errors import IllegalStateError, UnsupportedFeatureError
-from jmsish.message import Message, message_from
+from jmsish.errors import IllegalStateError, MessageFormatError, UnsupportedFeatureError
+from jmsish.message import BytesMessage, Message, read_in
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -287,10 +287,13 @@ class QueueView:
         return int(self._read("dropped"))
 
     def messages(self, acquired: bool = False) -> Iterator[Message]:
-        """What is available, in queue order, or all that the queue owns: as of now, as a consumer would get them."""
+        """What is available, in queue order, or all that the queue owns: as of now, as a consumer would get them.
+
+        One that no client of ours could read is shown as a BytesMessage of all its octets.
+        """
         payloads = self._driver.call(lambda: list(self._view.payloads(acquired)))
         queue = Queue(self.name)
-        return (message_from(ReceivedMessage(payload), queue) for payload in payloads)
+        return (_shown(payload, queue) for payload in payloads)
 
     def purge(self) -> int:
         """Remove what is available; what somebody holds stays. Returns how many went."""
@@ -304,6 +307,15 @@ def _free_name() -> str:
     """The next name of its own that no broker of this process has."""
     taken = registry.running()
     return next(name for number in _numbers if (name := f"broker-{number}") not in taken)
+
+
+def _shown(payload: bytes, queue: Queue) -> Message:
+    try:
+        received = ReceivedMessage(payload)
+        received.check()
+        return read_in(received, queue)
+    except (ValueError, MessageFormatError):
+        return BytesMessage(payload)
 
 
 def _check_name(name: str) -> str:

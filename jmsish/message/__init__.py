@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jmsish.message.base import Message
 from jmsish.message.bodies import ObjectMessage, TextMessage
+from jmsish.message.foreign import is_message, tell
 from jmsish.message.incoming import body_to_message, message_from, read_in
 from jmsish.message.maps import MapMessage
 from jmsish.message.octets import BytesMessage
@@ -19,6 +20,8 @@ __all__ = [
     "StreamMessage",
     "TextMessage",
     "body_to_message",
+    "is_message",
     "message_from",
     "read_in",
+    "tell",
 ]

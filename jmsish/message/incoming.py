@@ -19,6 +19,7 @@ from jmsish.message.fields import (
     OCTET_STREAM,
     MessageSource,
 )
+from jmsish.message.foreign import adopt, is_message
 from jmsish.message.headers import READERS, meaning
 from jmsish.message.maps import MapMessage
 from jmsish.message.octets import BytesMessage
@@ -128,13 +129,18 @@ def _is_text(octets: bytes, charset: str) -> bool:
 
 
 def body_to_message(body: Any) -> Message:
-    """The message that fits a body: text, octets, mapping, list or tuple, or ``None``; else ``MessageFormatError``."""
+    """The message that fits a body: text, octets, mapping, list or tuple, or ``None``; else ``MessageFormatError``.
+
+    A message of another implementation gives one of ours with the same body, properties and headers (jms rule 179).
+    """
     if isinstance(body, str):
         return TextMessage(body)
     if body is None:
         return Message()
     if isinstance(body, (bytes, bytearray, memoryview)):
         return BytesMessage(bytes(body))
+    if is_message(body):
+        return body if isinstance(body, Message) else adopt(_of_body(body.body), body)
     if isinstance(body, Mapping):
         return MapMessage(body)
     if isinstance(body, (list, tuple)):
@@ -143,3 +149,8 @@ def body_to_message(body: Any) -> Message:
         f"a body of type {type(body).__name__}: str, bytes, dict, list, tuple and None make a message by themselves; "
         "an ObjectMessage takes any other value that AMQP has a type for"
     )
+
+
+def _of_body(body: Any) -> Message:
+    known = (str, bytes, bytearray, memoryview, Mapping, list, tuple, type(None))
+    return body_to_message(body) if isinstance(body, known) else ObjectMessage(body)
