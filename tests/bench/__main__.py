@@ -1,4 +1,4 @@
-"""`python -m tests.bench [rates|broker|engine|depth|transactions|startup] [options]`; without a name, all of them."""
+"""`python -m tests.bench [NAME] [options]`, NAME as in the table below; without a name, all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from types import ModuleType
 
-from tests.bench import broker, depth, engine, rates, startup, transactions
+from tests.bench import broker, depth, engine, rates, selector, startup, transactions
 
 BENCHES: dict[str, ModuleType] = {
     "rates": rates,
@@ -14,13 +14,14 @@ BENCHES: dict[str, ModuleType] = {
     "engine": engine,
     "depth": depth,
     "transactions": transactions,
+    "selector": selector,
     "startup": startup,
 }
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    commands = parser.add_subparsers(dest="bench", metavar="rates|broker|engine|depth|transactions|startup")
+    commands = parser.add_subparsers(dest="bench", metavar="rates|broker|engine|depth|transactions|selector|startup")
     for name, module in BENCHES.items():
         module.add_arguments(commands.add_parser(name, help=module.__doc__, description=module.__doc__))
     names = [arguments[0]] if arguments and arguments[0] in BENCHES else []

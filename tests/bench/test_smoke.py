@@ -52,6 +52,11 @@ def test_transactions(figures: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "an open transaction" in capsys.readouterr().out
 
 
+def test_selector(figures: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["selector", *FEW, "--repeat", "1", "--json", figures]) == 0
+    assert "from octets, a second" in capsys.readouterr().out
+
+
 def test_startup(figures: str) -> None:
     assert bench.main(["startup", "--repeat", "1", "--json", figures]) == 0
 
