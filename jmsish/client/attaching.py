@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jmsish.client.filters import dropped_filter
 from jmsish.client.links import SHARED_SUBSCRIPTIONS, attach_consumer
 from jmsish.client.procedures import Procedure
+from jmsish.engine.conditions import EngineStateError
 from jmsish.engine.outcomes import AmqpError, Source
 from jmsish.errors import InvalidDestinationError, InvalidSelectorError, JMSError, UnsupportedFeatureError, error_for
 
@@ -31,10 +32,12 @@ def join(consumer: ClientConsumer) -> Procedure[None]:
     try:
         attach_consumer(consumer)
         yield consumer.attached, session.connection.request_deadline()
-    except BaseException:
+    except BaseException as error:
         if consumer in session.consumers:
             session.consumers.remove(consumer)
         consumer.abandon()
+        if isinstance(error, EngineStateError):
+            raise JMSError(f"no consumer can be attached: {error}", scope="session") from error
         raise
 
 

@@ -330,8 +330,7 @@ class ClientConsumer:
     def abandon(self) -> None:
         """The consumer does not come to be: no credit is granted, and what of its link is there goes."""
         self.closing = self.closed = True
-        if self.link is not None:
-            self.detach()
+        self.detach()
 
     def on_detached(self, error: AmqpError | None) -> None:
         """The broker detached the link, by itself or in answer to our detach."""

@@ -19,6 +19,7 @@ from jmsish.errors import (
     InvalidDestinationError,
     InvalidSelectorError,
     JMSError,
+    OperationTimeoutError,
     UnsupportedFeatureError,
 )
 from jmsish.modes import AcknowledgeMode
@@ -283,6 +284,35 @@ def test_m62_a_refused_attach_leaves_its_name_free() -> None:
         _, steps = scene.begin(subscription=UNSHARED_DURABLE)
         with pytest.raises(InvalidDestinationError):
             scene.peer.run(steps)
+    scene.peer.answer_attach = Link.attach
+    scene.subscribe(UNSHARED_DURABLE)
+
+
+def test_m62_an_attach_that_cannot_be_written_leaves_its_name_free() -> None:
+    """The peer allows so many links in a session and no more; a JMS error says so."""
+    scene = Scene()
+    scene.session.engine_session.remote_handle_max = 0
+    scene.open(Queue("q"))
+    for subscription in (UNSHARED_DURABLE, SHARED_DURABLE):
+        consumer, steps = scene.begin(subscription=subscription)
+        with pytest.raises(JMSError, match="1 links"):
+            scene.peer.run(steps)
+        assert consumer not in scene.session.consumers
+    scene.session.engine_session.remote_handle_max = 10
+    scene.subscribe(UNSHARED_DURABLE)
+
+
+def test_an_attach_that_is_not_answered_in_time() -> None:
+    """The link is given up: what is granted later gets no credit, and the name is free."""
+    scene = Scene()
+    scene.peer.answer_attach = lambda link: None
+    consumer, steps = scene.begin(subscription=UNSHARED_DURABLE)
+    with pytest.raises(OperationTimeoutError):
+        scene.peer.run(steps)
+    assert consumer.closed and [frame.closed for frame in scene.sent("detach")] == [None]
+    scene.peer.links[-1].attach()
+    scene.peer.pump()
+    assert not scene.sent("flow")
     scene.peer.answer_attach = Link.attach
     scene.subscribe(UNSHARED_DURABLE)
 
