@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jmsish import DeliveryMode
+from jmsish.testing import VirtualClock
 
 from .face import Face
 from .steps import again, expect, numbered, seen, send, stage
@@ -253,3 +254,41 @@ async def test_dead_letters_say_where_they_came_from_and_why(face: Face) -> None
     message: Any = await reader.receive(timeout=5)
     assert message is not None and message.body == "m1"
     assert message.properties["colour"] == "red"
+
+
+@pytest.mark.parametrize("way", ["rollback", "recover", "session close"])
+async def test_s148_redelivery_delay(face: Face, way: str) -> None:
+    """148: not before the delay, whichever way the message came back; meanwhile the later ones pass (D10)."""
+    clock = VirtualClock()
+    face.broker_with(clock=clock).declare_queue("orders", redelivery_delay=10)
+    play = await stage(face, "client" if way == "recover" else "transacted", "m1 m2 m3")
+    consumer = await play.consumer(prefetch=1)
+    await expect(consumer, "m1")
+    if way == "session close":
+        await play.session.close()
+        play = await play.beside("transacted")
+        consumer = await play.consumer(prefetch=1)
+    else:
+        await play.give_back()
+    await expect(consumer, "m2 m3 none")
+    clock.advance(9)
+    await expect(consumer, "none")
+    clock.advance(1)
+    await expect(consumer, "m1[R2] none")
+
+
+async def test_s148_the_delay_starts_anew_with_each_failure(face: Face) -> None:
+    """148: and grows where the queue says so."""
+    clock = VirtualClock()
+    face.broker_with(clock=clock).declare_queue("orders", redelivery_delay=10, redelivery_multiplier=3)
+    play = await stage(face, "transacted", "m1")
+    consumer = await play.consumer()
+    await expect(consumer, "m1")
+    for count, delay in ((2, 10), (3, 30), (4, 90)):
+        await play.session.rollback()
+        clock.advance(delay - 1)
+        await expect(consumer, "none")
+        clock.advance(1)
+        await expect(consumer, again("m1", count))
+    await play.session.commit()
+    await play.queue.holds(0)
