@@ -478,7 +478,9 @@ ASSIGNABLE = [
 
 
 @pytest.mark.parametrize(("message", "fitting", "others"), ASSIGNABLE, ids=repr)
-def test_get_body_and_whether_it_can(message: Message, fitting: list[type], others: list[type]) -> None:
+def test_rule_118_rule_120_get_body_and_whether_it_can(
+    message: Message, fitting: list[type], others: list[type]
+) -> None:
     for kind in fitting:
         assert message.is_body_assignable_to(kind)
         found = message.get_body(kind)

@@ -45,7 +45,9 @@ SAMPLES = [
 
 
 @pytest.mark.parametrize(("make", "body", "empty", "other"), SAMPLES)
-def test_a_received_body_is_read_only_until_it_is_cleared(make: Any, body: Any, empty: Any, other: Any) -> None:
+def test_rule_165_a_received_body_is_read_only_until_it_is_cleared(
+    make: Any, body: Any, empty: Any, other: Any
+) -> None:
     sent = make()
     sent.properties["p"] = 1
     message = through(sent)
@@ -60,14 +62,14 @@ def test_a_received_body_is_read_only_until_it_is_cleared(make: Any, body: Any, 
 
 
 @pytest.mark.parametrize(("make", "body", "empty", "other"), SAMPLES)
-def test_a_body_that_was_cleared_unread_is_empty(make: Any, body: Any, empty: Any, other: Any) -> None:
+def test_rule_165_a_body_that_was_cleared_unread_is_empty(make: Any, body: Any, empty: Any, other: Any) -> None:
     message = through(make())
     message.clear_body()
     assert message.body == empty and through(message).body == empty
 
 
 @pytest.mark.parametrize(("make", "body", "empty", "other"), SAMPLES)
-def test_a_body_can_be_sent_again_and_changed_in_between(make: Any, body: Any, empty: Any, other: Any) -> None:
+def test_rule_95_a_body_can_be_sent_again_and_changed_in_between(make: Any, body: Any, empty: Any, other: Any) -> None:
     message = make()
     first = through(message)
     message.clear_body()
@@ -98,7 +100,7 @@ def spoil(value: Any) -> None:
 
 
 @pytest.mark.parametrize(("kind", "body"), MUTABLE)
-def test_s46_what_is_handed_out_or_in_is_a_copy(kind: Any, body: Any) -> None:
+def test_rule_172_what_is_handed_out_or_in_is_a_copy(kind: Any, body: Any) -> None:
     given_in = copy.deepcopy(body)
     message = kind(given_in)
     spoil(given_in)
@@ -199,7 +201,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("value", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
-def test_values_that_no_body_takes(value: Any) -> None:
+def test_rule_175_values_that_no_body_takes(value: Any) -> None:
     for make in (
         lambda: ObjectMessage(value),
         lambda: MapMessage({"a": value}),
@@ -254,7 +256,7 @@ def test_a_map_message_is_a_mapping() -> None:
 
 
 @pytest.mark.parametrize(("name", "error"), [("", ValueError), (None, TypeError), (5, TypeError)])
-def test_names_of_items_are_texts_that_are_not_empty(name: Any, error: type[Exception]) -> None:
+def test_rule_171_names_of_items_are_texts_that_are_not_empty(name: Any, error: type[Exception]) -> None:
     for write in (
         lambda: MapMessage({name: 1}),
         lambda: MapMessage().set_int(name, 1),
@@ -290,7 +292,9 @@ TABLE: list[tuple[str, Any, dict[str, Any]]] = [
 @pytest.mark.parametrize("travelled", [False, True])
 @pytest.mark.parametrize("read", TYPES)
 @pytest.mark.parametrize(("written", "value", "readable"), TABLE)
-def test_the_conversion_table(written: str, value: Any, readable: dict[str, Any], read: str, travelled: bool) -> None:
+def test_rule_169_the_conversion_table(
+    written: str, value: Any, readable: dict[str, Any], read: str, travelled: bool
+) -> None:
     mapping, stream = MapMessage(), StreamMessage()
     getattr(mapping, f"set_{written}")("a", value)
     getattr(stream, f"write_{written}")(value)
@@ -307,7 +311,7 @@ def test_the_conversion_table(written: str, value: Any, readable: dict[str, Any]
 
 
 @pytest.mark.parametrize("present", [True, False])
-def test_none_in_a_map(present: bool) -> None:
+def test_rule_170_rule_171_none_in_a_map(present: bool) -> None:
     message = MapMessage({"a": None} if present else {})
     assert message.get_boolean("a") is False
     assert (message.get_string("a"), message.get_bytes("a"), message.get_object("a")) == (None, None, None)

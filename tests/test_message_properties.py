@@ -223,17 +223,39 @@ def test_members_of_enumerations_are_their_values(value: Any, plain: Any) -> Non
 @pytest.mark.parametrize(
     "value", [b"x", [1], {"a": 1}, object(), 2**63, Char("x"), Symbol("x"), Timestamp(1), UInt(1), IDENTITY, 1j]
 )
-def test_other_values_are_no_properties(value: Any) -> None:
+def test_rule_155_other_values_are_no_properties(value: Any) -> None:
     message = TextMessage("x")
     for write in (message.properties.__setitem__, message.set_object_property):
         with pytest.raises(MessageFormatError, match="property a cannot be"):
             write("a", value)
 
 
-GOOD_NAMES = ["a", "_a", "$a", "a$1", "JMS_vendor", "ä", "JMSXAppID", "nothing", "Island"]
+GOOD_NAMES = [
+    "a",
+    "_a",
+    "$a",
+    "a$1",
+    "JMS_vendor",
+    "ä",
+    "JMSXAppID",
+    "nothing",
+    "Island",
+    "€uro",
+    "a€",
+    "٣a"[::-1],
+    "Ⅷ",
+]
+GOOD_NAMES += ["a\u0301", "‿a", "x" * 300, "jmspriority"]
 BAD_NAMES = [
     "",
     "1a",
+    "٣",
+    "\u0301a",
+    "a™",
+    "a\n",
+    "😀",
+    "JMSPriority",
+    "JMSCorrelationID",
     "a b",
     "a-b",
     "a.b",
@@ -253,23 +275,31 @@ BAD_NAMES = [
 
 
 @pytest.mark.parametrize("name", GOOD_NAMES)
-def test_names_that_may_be_given(name: str) -> None:
+def test_rule_156_names_that_may_be_given(name: str) -> None:
     message = TextMessage("x")
     message.properties[name] = 1
     assert through(message).properties[name] == 1
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
-def test_names_that_may_not_be_given(name: str) -> None:
+def test_rule_156_names_that_may_not_be_given(name: str) -> None:
     for write in (TextMessage("x").properties.__setitem__, TextMessage("x").set_int_property):
         with pytest.raises(
-            ValueError, match="the name of a property is empty|no name of a property|a word of the selector"
+            ValueError, match="the name of a property is empty|no name of a property|a word of the selector|is a header"
         ):
             write(name, 1)
     assert name == "" or received({name: 1}).properties[name] == 1, "but a message may come with them"
 
 
-def test_a_name_is_a_text() -> None:
+def test_rule_156_a_header_is_set_as_what_it_is() -> None:
+    with pytest.raises(ValueError, match="it is the attribute jms_correlation_id of the message"):
+        TextMessage("x").properties["JMSCorrelationID"] = "a"
+    for read in (TextMessage("x").get_int_property, TextMessage("x").get_string_property):
+        with pytest.raises(ValueError, match="the name of a property is empty"):
+            read("")
+
+
+def test_rule_156_a_name_is_a_text() -> None:
     with pytest.raises(TypeError, match="the name of a property is a str"):
         TextMessage("x").properties[None] = 1  # type: ignore[index]
 
@@ -277,7 +307,7 @@ def test_a_name_is_a_text() -> None:
 # ---------------------------------------------------------------- read-only
 
 
-def test_properties_of_a_received_message_are_read_only_until_cleared() -> None:
+def test_rule_157_rule_158_properties_of_a_received_message_are_read_only_until_cleared() -> None:
     message = received({"a": 1}, {10: "g", 12: "rg", 1: b"u"})
     for change in (
         lambda: message.properties.__setitem__("b", 1),
@@ -312,7 +342,7 @@ def test_a_sent_message_stays_writable() -> None:
 # ---------------------------------------------------------------- properties that are fields
 
 
-def test_m13_group_properties_travel_as_fields() -> None:
+def test_m13_rule_163_group_properties_travel_as_fields() -> None:
     message = TextMessage("x")
     message.properties.update(JMSXGroupID="g", JMSXGroupSeq=-1, JMS_AMQP_REPLY_TO_GROUP_ID="rg")
     again = through(message)
@@ -383,7 +413,9 @@ TABLE: list[tuple[str, Any, dict[str, Any]]] = [
 @pytest.mark.parametrize("travelled", [False, True])
 @pytest.mark.parametrize("read", TYPES)
 @pytest.mark.parametrize(("written", "value", "readable"), TABLE)
-def test_the_conversion_table(written: str, value: Any, readable: dict[str, Any], read: str, travelled: bool) -> None:
+def test_rule_161_the_conversion_table(
+    written: str, value: Any, readable: dict[str, Any], read: str, travelled: bool
+) -> None:
     message: Message = TextMessage("x")
     getattr(message, f"set_{written}_property")("a", value)
     message = through(message) if travelled else message
@@ -409,7 +441,7 @@ PARSED = [
 
 
 @pytest.mark.parametrize(("text", "read", "value"), PARSED)
-def test_texts_are_parsed(text: str, read: str, value: Any) -> None:
+def test_rule_160_texts_are_parsed(text: str, read: str, value: Any) -> None:
     message = TextMessage("x")
     message.properties["a"] = text
     assert getattr(message, f"get_{read}_property")("a") == value
@@ -420,7 +452,7 @@ def test_texts_are_parsed(text: str, read: str, value: Any) -> None:
     [("x", "int"), ("", "int"), ("1.0", "int"), ("1_0", "int"), (" 1", "int"), ("128", "byte"), ("٣", "int")]
     + [("2147483648", "int"), ("x", "double"), ("1_0.0", "double"), ("1e39", "float"), ("0x10", "long")],
 )
-def test_texts_that_are_no_number(text: str, read: str) -> None:
+def test_rule_160_texts_that_are_no_number(text: str, read: str) -> None:
     message = TextMessage("x")
     message.properties["a"] = text
     with pytest.raises(NumberFormatError):
@@ -428,7 +460,7 @@ def test_texts_that_are_no_number(text: str, read: str) -> None:
 
 
 @pytest.mark.parametrize("present", [True, False])
-def test_what_is_not_there_or_none(present: bool) -> None:
+def test_rule_159_what_is_not_there_or_none(present: bool) -> None:
     message = TextMessage("x")
     if present:
         message.properties["a"] = None
@@ -456,7 +488,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("kind", "value", "error"), WRONG)
-def test_a_typed_set_takes_its_type(kind: str, value: Any, error: type[Exception]) -> None:
+def test_rule_155_a_typed_set_takes_its_type(kind: str, value: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         getattr(TextMessage("x"), f"set_{kind}_property")("a", value)
 

@@ -30,7 +30,7 @@ def through(message: Message) -> Any:
 # ---------------------------------------------------------------- streams
 
 
-def test_a_stream_is_read_in_order_to_its_end() -> None:
+def test_rule_167_a_stream_is_read_in_order_to_its_end() -> None:
     sent = StreamMessage(["a"])
     sent.write_int(5)
     sent.write_object(b"ab")
@@ -42,7 +42,7 @@ def test_a_stream_is_read_in_order_to_its_end() -> None:
     assert message.read_object() == "a" and message.body == ["a", 5, b"ab"]
 
 
-def test_a_read_that_fails_leaves_the_position() -> None:
+def test_rule_168_rule_170_a_read_that_fails_leaves_the_position() -> None:
     message = StreamMessage(["x", None, 1.5])
     message.reset()
     with pytest.raises(NumberFormatError):
@@ -57,7 +57,7 @@ def test_a_read_that_fails_leaves_the_position() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: StreamMessage([1]), lambda: BytesMessage(b"\x01")])
-def test_the_two_modes(make: Any) -> None:
+def test_rule_166_the_two_modes(make: Any) -> None:
     message = make()
     with pytest.raises(MessageNotReadableError, match=r"reset\(\)"):
         message.read_byte()
@@ -74,6 +74,89 @@ def test_the_two_modes(make: Any) -> None:
         message.read_byte()
     message.reset()
     assert message.read_byte() == 4
+
+
+PARTS = [
+    (b"abcde", 2, [2, 2, 1], b"abcde"),
+    (b"abcd", 2, [2, 2, -1], b"abcd"),
+    (b"ab", 5, [2], b"ab"),
+    (b"ab", 2, [2, -1], b"ab"),
+    (b"", 5, [0], b""),
+    (None, 5, [-1], b""),
+]
+
+
+@pytest.mark.parametrize(("octets", "size", "counts", "whole"), PARTS)
+def test_rule_174_octets_in_a_stream_are_read_in_parts(
+    octets: bytes | None, size: int, counts: list[int], whole: bytes
+) -> None:
+    message = through(StreamMessage([octets, "next"]))
+    buffer, got = bytearray(size), b""
+    for count in counts:
+        assert message.read_bytes(buffer) == count
+        got += buffer[: max(count, 0)]
+    assert got == whole and message.read_string() == "next"
+    message.reset()
+    for count in counts:
+        piece = message.read_bytes(size)
+        assert piece is None if count < 0 else len(piece) == count
+    assert message.read_string() == "next"
+
+
+def test_rule_174_until_the_octets_are_read_nothing_else_can_be() -> None:
+    message = through(StreamMessage([b"abcd", 5]))
+    assert message.read_bytes(2) == b"ab"
+    for read in (message.read_int, message.read_object, message.read_string):
+        with pytest.raises(MessageFormatError, match="2 of the 4 octets of value 0 have been read"):
+            read()
+    assert message.read_bytes() == b"cd" and message.read_int() == 5
+    with pytest.raises(MessageEOFError):
+        message.read_bytes(2)
+    message.reset()
+    assert message.read_bytes(1) == b"a"
+    message.reset()
+    assert message.read_bytes() == b"abcd"
+    message.clear_body()
+    message.write_int(1)
+    message.reset()
+    assert message.read_int() == 1
+
+
+def test_rule_168_rule_174_what_is_no_octets_is_not_read_in_parts() -> None:
+    message = through(StreamMessage(["text"]))
+    for into in (2, bytearray(2), None):
+        with pytest.raises(MessageFormatError, match="cannot be read as bytes"):
+            message.read_bytes(into)
+    assert message.read_string() == "text"
+
+
+def test_rule_173_octets_fill_a_buffer() -> None:
+    message = through(BytesMessage(b"abcde"))
+    buffer = bytearray(b"....")
+    assert message.read_bytes(buffer) == 4 and buffer == b"abcd"
+    assert message.read_bytes(memoryview(buffer)[1:]) == 1 and buffer == b"aecd"
+    assert message.read_bytes(buffer) == -1 and buffer == b"aecd" and message.read_bytes(5) == b""
+    message.reset()
+    assert message.read_bytes(bytearray(5)) == 5 and message.read_bytes(bytearray(5)) == -1
+
+
+@pytest.mark.parametrize("make", [lambda: StreamMessage([b"ab"]), lambda: BytesMessage(b"ab")])
+@pytest.mark.parametrize(("into", "error"), [(-1, ValueError), (True, TypeError), ("x", TypeError), (b"ab", TypeError)])
+def test_wrong_ways_to_read_octets(make: Any, into: Any, error: type[Exception]) -> None:
+    message = through(make())
+    with pytest.raises(error):
+        message.read_bytes(into)
+    assert message.read_bytes() == b"ab"
+
+
+@pytest.mark.parametrize("make", [lambda: StreamMessage(), lambda: BytesMessage()])
+def test_java_has_characters_of_16_bits(make: Any) -> None:
+    message = make()
+    message.write_char("\uffff")
+    with pytest.raises(ValueError, match="16 bits of a Java character"):
+        message.write_char("\U0001f600")
+    message.reset()
+    assert message.read_char() == "\uffff"
 
 
 # ---------------------------------------------------------------- octets
@@ -136,15 +219,23 @@ def test_write_object_takes_the_form_of_the_type(value: Any, octets: str) -> Non
     assert message.data.hex() == octets
 
 
+def test_rule_176_none_has_no_form_in_octets() -> None:
+    message = BytesMessage()
+    for write in (message.write_object, message.write_bytes, message.write_utf):
+        with pytest.raises(TypeError):
+            write(None)  # type: ignore[arg-type]
+    assert message.data == b""
+
+
 @pytest.mark.parametrize(
     ("value", "error"), [(None, TypeError), ([1], MessageFormatError), (object(), MessageFormatError)]
 )
-def test_write_object_refuses_others(value: Any, error: type[Exception]) -> None:
+def test_rule_176_write_object_refuses_none_and_others(value: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         BytesMessage().write_object(value)
 
 
-def test_reads_past_the_end_leave_the_position() -> None:
+def test_rule_167_rule_168_reads_past_the_end_leave_the_position() -> None:
     message = BytesMessage(b"\x00\x05ab")
     message.reset()
     for read in (message.read_long, message.read_utf, message.read_double):
@@ -181,7 +272,7 @@ def test_wrong_writes(call: Any, error: type[Exception]) -> None:
     assert message.data == b"ab"
 
 
-def test_get_body_begins_at_the_beginning_and_leaves_it_there() -> None:
+def test_rule_119_get_body_begins_at_the_beginning_and_leaves_it_there() -> None:
     message = through(BytesMessage(b"ab"))
     message.read_byte()
     assert message.get_body(bytes) == b"ab" and message.read_bytes() == b"ab"
@@ -193,7 +284,7 @@ def test_get_body_begins_at_the_beginning_and_leaves_it_there() -> None:
         new.write_byte(1)
 
 
-def test_octets_given_in_are_copied() -> None:
+def test_rule_172_octets_given_in_are_copied() -> None:
     buffer = bytearray(b"ab")
     message = BytesMessage(buffer)
     buffer[0] = 0
