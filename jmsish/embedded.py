@@ -15,8 +15,10 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from jmsish.broker.broker import Broker
+from jmsish.broker.exchanges import Binding
 from jmsish.broker.policy import QueueSettings
-from jmsish.broker.views import ConnectionView, TransactionView
+from jmsish.broker.views import ConnectionView, SubscriptionView, TransactionView
+from jmsish.broker.views import ExchangeView as BrokerExchangeView
 from jmsish.broker.views import QueueView as BrokerQueueView
 from jmsish.destination import Queue
 from jmsish.drivers import registry
@@ -31,7 +33,16 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["ConnectionView", "EmbeddedBroker", "Listener", "QueueView", "TransactionView"]
+__all__ = [
+    "Binding",
+    "ConnectionView",
+    "EmbeddedBroker",
+    "ExchangeView",
+    "Listener",
+    "QueueView",
+    "SubscriptionView",
+    "TransactionView",
+]
 
 _T = TypeVar("_T")
 _numbers = count(1)
@@ -185,6 +196,34 @@ class EmbeddedBroker:
         """Delete a queue and what it holds; its consumers are detached."""
         self._call(lambda: self._broker.delete_queue(name))
 
+    # Exchanges and subscriptions.
+
+    def exchange(self, name: str) -> ExchangeView:
+        """A live view of an exchange that exists; :class:`~jmsish.errors.InvalidDestinationError` for others.
+
+        ``amq.topic`` always does: its keys are the topics that have no exchange of their own.
+        """
+        return ExchangeView(self._driver, self._call(lambda: self._broker.exchange(name)))
+
+    def exchanges(self) -> list[ExchangeView]:
+        """Views of all exchanges, temporary topics included."""
+        return [ExchangeView(self._driver, view) for view in self._call(self._broker.exchanges)]
+
+    def declare_exchange(self, name: str, type: str) -> ExchangeView:
+        """Make an exchange, or find the one that is there. ``"topic"`` is the only type in this version.
+
+        A topic of exactly that name is then this exchange, and its messages are told apart by their subjects.
+        """
+        return ExchangeView(self._driver, self._call(lambda: self._broker.declare_exchange(name, type)))
+
+    def delete_exchange(self, name: str) -> None:
+        """Delete an exchange, its bindings and its subscriptions; their producers and consumers are detached."""
+        self._call(lambda: self._broker.delete_exchange(name))
+
+    def subscriptions(self) -> list[SubscriptionView]:
+        """The subscriptions to topics, as they are at this moment; what they hold is in the queue they name."""
+        return self._call(self._broker.subscriptions)
+
     # What is live now.
 
     def transactions(self) -> list[TransactionView]:
@@ -298,6 +337,58 @@ class QueueView:
     def purge(self) -> int:
         """Remove what is available; what somebody holds stays. Returns how many went."""
         return self._driver.call(self._view.purge)
+
+    def __repr__(self) -> str:
+        return self._driver.call(lambda: repr(self._view))
+
+
+class ExchangeView:
+    """An exchange, live: each attribute says what holds at the moment it is read."""
+
+    __slots__ = ("_driver", "_view")
+
+    def __init__(self, driver: BrokerDriver, view: BrokerExchangeView) -> None:
+        self._driver = driver
+        self._view = view
+
+    def _read(self, attribute: str) -> Any:
+        return self._driver.call(lambda: getattr(self._view, attribute))
+
+    @property
+    def name(self) -> str:
+        return self._view.name
+
+    @property
+    def type(self) -> str:
+        """``"topic"``."""
+        return self._view.type
+
+    @property
+    def is_temporary(self) -> bool:
+        return self._view.is_temporary
+
+    @property
+    def is_deleted(self) -> bool:
+        return bool(self._read("is_deleted"))
+
+    @property
+    def received(self) -> int:
+        """How many messages were ever sent to it."""
+        return int(self._read("received"))
+
+    @property
+    def routed(self) -> int:
+        """How many of them went to one queue or more."""
+        return int(self._read("routed"))
+
+    @property
+    def dropped(self) -> int:
+        """How many of them nobody wanted."""
+        return int(self._read("dropped"))
+
+    def bindings(self) -> list[Binding]:
+        """The bindings in force, those of subscriptions included."""
+        return self._driver.call(self._view.bindings)
 
     def __repr__(self) -> str:
         return self._driver.call(lambda: repr(self._view))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jmsish.broker.coordinator import ControlLink
 from jmsish.broker.exchanges import TOPIC, Exchange
 from jmsish.broker.filters import Filters
+from jmsish.broker.groups import Selects
 from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.management import ADDRESS as MANAGEMENT
 from jmsish.broker.outgoing import OutgoingLink
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 OUTCOMES: Final = ("amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list")
 LINK_CAPABILITIES: Final = frozenset({"SHARED-SUBS", "DELAYED_DELIVERY"})
 """What some ask of a link where they did not find it at the connection (M47, M65)."""
-SOURCE_CAPABILITIES: Final = frozenset({"shared", "global"})
+PRIORITY_PROPERTIES: Final = ("priority", "rabbitmq:priority")
+SHARED: Final = "shared"
+SOURCE_CAPABILITIES: Final = frozenset({SHARED, "global"})
 LIFETIME_POLICIES: Final = frozenset(range(0x2B, 0x2F)) | {
     f"amqp:delete-on-{until}:list" for until in ("close", "no-links", "no-messages", "no-links-or-messages")
 }
@@ -98,7 +101,8 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
     node, made = _node(connection, link, source, "source")
     if node is None:
         raise Refusal(INVALID_FIELD, "the source has no address", {"field": "source"})
-    filters = Filters.read(source.filter, topic=isinstance(node, Topic))
+    # Who shares a subscription has no connection of his own whose messages were not to come (JMS 3.1, 8.3.2).
+    filters = Filters.read(source.filter, local=isinstance(node, Topic) and SHARED not in source.capabilities)
     granted = _granted_source(source, filters, node, made)
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode
@@ -109,7 +113,8 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
     else:
         if node.owner is not None and node.owner is not connection:
             raise Refusal(RESOURCE_LOCKED, f"only the connection that created {node.name!r} receives from it")
-        consumer = _consume(connection, link, node, copies=source.distribution_mode == "copy")
+        copies = source.distribution_mode == "copy"
+        consumer = _consume(connection, link, node, copies=copies, selects=filters.selects)
     consumer.made = made
     link.attach(source=granted, offered_capabilities=_offered(link))
     return consumer
@@ -128,8 +133,23 @@ def _answer_on(connection: ServerConnection, link: Link, source: Source) -> Outg
     return consumer
 
 
-def _consume(connection: ServerConnection, link: Link, queue: Queue, *, copies: bool = False) -> OutgoingLink:
-    return OutgoingLink(connection, link, queue, copies=copies, number=connection.broker.next_number())
+def _consume(
+    connection: ServerConnection, link: Link, queue: Queue, *, copies: bool = False, selects: Selects | None = None
+) -> OutgoingLink:
+    return OutgoingLink(
+        connection, link, queue, copies=copies, number=connection.broker.next_number(), selects=selects,
+        priority=_priority_of(link),
+    )  # fmt: skip
+
+
+def _priority_of(link: Link) -> int:
+    """The priority of a consumer, by a property of its link: higher ones are served first, 0 is usual."""
+    properties = link.remote_properties or {}
+    for name in PRIORITY_PROPERTIES:
+        value = properties.get(name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return int(value)
+    return 0
 
 
 def _subscribe(
@@ -142,7 +162,6 @@ def _subscribe(
         key = normalised(ANY if topic.key is None else topic.key)
     except ValueError as error:
         raise Refusal(INVALID_FIELD, f"the topic {source.address!r}: {error}", {"field": "source"}) from None
-    # Who shares has no connection of his own whose messages were not to come (Jakarta Messaging 3.1, 8.3).
     content = Content(exchange, key, filters.selector, filters.no_local)
     return connection.broker.router.subscriptions.subscribe(connection, link, source, content, filters.selects)
 

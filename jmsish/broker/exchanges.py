@@ -10,11 +10,9 @@ An exchange knows nothing of AMQP; who brings messages has read them, and says w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from jmsish.broker.order import History
 from jmsish.broker.patterns import Node, PersistentMap, added, found, normalised, removed
 from jmsish.broker.queues import Arrival, Queue
 
@@ -77,7 +75,7 @@ class Routed:
         """A message becomes visible in all, now or when its time comes. Each queue counts and dates its own."""
         for queue in self.queues:
             if not queue.deleted:
-                queue.add(_copy(arrival))
+                queue.add(arrival.copy())
 
     def refusal(self, messages: int, octets: int) -> str | None:
         """Why one of them cannot take so much more, so that none does; or None."""
@@ -86,14 +84,6 @@ class Routed:
             if why is not None:
                 return why
         return None
-
-
-def _copy(arrival: Arrival) -> Arrival:
-    own = copy(arrival)
-    past = arrival.history
-    if past is not None:
-        own.history = History(past.count, past.expires)
-    return own
 
 
 class Table:

@@ -11,11 +11,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from jmsish.types import Described
+from jmsish.broker.refusals import INVALID_FIELD, Refusal
+from jmsish.engine.selecting import predicate
+from jmsish.errors import InvalidSelectorError
+from jmsish.selector import Selector
+from jmsish.types import Described, Symbol
 
+SELECTOR: Final = frozenset(
+    {0x0000468C00000004, "apache.org:selector-filter:string", "apache.org:jms-selector-filter:string"}
+)
 NO_LOCAL: Final = frozenset(
     {0x0000468C00000003, "apache.org:no-local-filter:list", "apache.org:jms-no-local-filter:list"}
 )
+_FILTER: Final = {Symbol("field"): Symbol("filter")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +38,41 @@ class Filters:
     """As asked for, under the keys and with the descriptors that the peer used."""
 
     @classmethod
-    def read(cls, wished: Mapping[Any, Any] | None, *, topic: bool) -> Filters:
-        """The filters of a source; no-local is in force for topics only."""
+    def read(cls, wished: Mapping[Any, Any] | None, *, local: bool) -> Filters:
+        """The filters of a source, no-local only where anything is ``local``. Refusal for a selector that is none.
+
+        Of two of a kind the first is in force.
+        """
         granted: dict[Any, Any] = {}
-        no_local = False
+        text: str | None = None
+        no_local = chosen = False
         for key, value in (wished or {}).items():
             descriptor = value.descriptor if isinstance(value, Described) else None
             if not isinstance(descriptor, (int, str)):
                 continue
-            if descriptor in NO_LOCAL and topic and not no_local:
+            if descriptor in SELECTOR and not chosen:
+                chosen = True
+                text = _selector_in(value.value)
+            elif descriptor in NO_LOCAL and local and not no_local:
                 # A list by its registration, a string from Qpid JMS: what it holds says nothing (M58).
                 no_local = True
-                granted[key] = value
-        return cls(None, None, no_local, granted)
+            else:
+                continue
+            granted[key] = value
+        selector = _parsed(text)
+        if selector is None:
+            return cls(None, None, no_local, granted)
+        return cls(selector.text, predicate(selector), no_local, granted)
+
+
+def _selector_in(value: object) -> str:
+    if not isinstance(value, str):
+        raise Refusal(INVALID_FIELD, f"a selector is a string, not {value!r}", _FILTER)
+    return value
+
+
+def _parsed(text: str | None) -> Selector | None:
+    try:
+        return Selector.parse(text)
+    except InvalidSelectorError as error:
+        raise Refusal(INVALID_FIELD, str(error), _FILTER) from None

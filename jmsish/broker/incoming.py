@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from jmsish.broker.coordinator import allows_rejected
@@ -31,7 +32,9 @@ RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
 class IncomingLink:
     """A link on which the broker receives messages."""
 
-    __slots__ = ("_connection", "_fed", "_link", "_second", "made", "over", "queue", "sink", "topic")
+    __slots__ = (
+        "_connection", "_fed", "_link", "_recent", "_second", "_starving", "made", "over", "queue", "sink", "topic",
+    )  # fmt: skip
 
     def __init__(
         self, connection: ServerConnection, link: Link, queue: Queue | None, topic: Topic | None = None
@@ -40,6 +43,10 @@ class IncomingLink:
         self._link = link
         self._second = link.rcv_settle_mode == 1
         self._fed = False
+        self._recent: tuple[Queue, ...] = ()
+        """Where the last message went, if its subject decided."""
+        self._starving: list[Queue] = []
+        """Full queues that will tell when there is room."""
         self.queue = queue
         self.topic = topic
         """Without a queue; without either each message says where it goes (anonymous relay)."""
@@ -62,23 +69,45 @@ class IncomingLink:
         Called once all input is worked off: the engine has counted what came, the queue has it.
         """
         self._fed = False
-        queue = self.queue
+        self._stop_waiting()
+        queue, link = self.queue, self._link
         credit = CREDIT
-        if queue is not None and queue.settings.overflow == "block":
-            if queue.is_full:
-                if queue.starved is None:
-                    queue.starved = []
-                if self not in queue.starved:
-                    queue.starved.append(self)
-                return
-            settings = queue.settings
-            if settings.max_octets:
-                credit = SMALL_CREDIT
-            if settings.max_messages:
-                credit = max(1, min(credit, settings.max_messages - queue.depth))
-        if self._link.credit * 2 <= credit:
-            self._link.flow(credit)
-            self._connection.broker.touch(self._connection)
+        if queue is not None:
+            if queue.settings.overflow == "block":
+                credit = self._room_in(queue)
+        elif self.topic is not None:
+            blocking = [each for each in self._fed_queues(self.topic) if each.settings.overflow == "block"]
+            credit = min(map(self._room_in, blocking), default=CREDIT)
+            if link.credit > credit:
+                # Only what was said before the limit was known: "the receiver MAY decrease the link-credit" (2.6.7).
+                self._grant(credit)
+        if credit and link.credit * 2 <= credit:
+            self._grant(credit)
+
+    def _grant(self, credit: int) -> None:
+        self._link.flow(credit)
+        self._connection.broker.touch(self._connection)
+
+    def _room_in(self, queue: Queue) -> int:
+        """The credit that a queue allows which holds its senders back; for none at all it says when to ask again."""
+        if queue.is_full:
+            if queue.starved is None:
+                queue.starved = []
+            queue.starved.append(self)
+            self._starving.append(queue)
+            return 0
+        settings = queue.settings
+        credit = SMALL_CREDIT if settings.max_octets else CREDIT
+        if settings.max_messages:
+            credit = max(1, min(credit, settings.max_messages - queue.depth))
+        return credit
+
+    def _fed_queues(self, topic: Topic) -> Iterable[Queue]:
+        """The queues that this link's messages go to: by its key, or else those that the last ones went to."""
+        if topic.key is None:
+            return [queue for queue in self._recent if not queue.deleted]
+        routed, choosy = topic.exchange.table.match(topic.key)
+        return (*routed.queues, *(bound.queue for bound in choosy))
 
     # --- messages
 
@@ -141,7 +170,10 @@ class IncomingLink:
     def _route(self, topic: Topic, payload: bytes, arrival: int | Arrival) -> Routed:
         history = None if isinstance(arrival, int) else arrival.history
         key = subject_of(payload) if topic.key is None else topic.key
-        return topic.exchange.route(key, payload, 0 if history is None else history.count, self._connection)
+        routed = topic.exchange.route(key, payload, 0 if history is None else history.count, self._connection)
+        if topic.key is None:
+            self._recent = routed.queues
+        return routed
 
     def _check_room(self, queue: Sink, delivery: Delivery) -> None:
         why = queue.refusal(1, len(delivery.payload))
@@ -262,7 +294,12 @@ class IncomingLink:
         queue = self.queue
         if queue is not None:
             queue.producers.pop(self, None)
-            if queue.starved and self in queue.starved:
-                queue.starved.remove(self)
+        self._stop_waiting()
         if self.topic is not None:
             self.topic.exchange.publishers.pop(self, None)
+
+    def _stop_waiting(self) -> None:
+        for queue in self._starving:
+            if queue.starved and self in queue.starved:
+                queue.starved.remove(self)
+        self._starving.clear()

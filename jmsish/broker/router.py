@@ -134,6 +134,9 @@ class Router:
             consumer.lost_queue()
         for producer in list(queue.producers):
             producer.lost_queue()
+        waiting, queue.starved = queue.starved, None
+        for producer in waiting or ():
+            producer.top_up()  # it sends to a topic, and for want of this queue it need not wait
 
     def delete_exchange(self, exchange: Exchange) -> None:
         """Remove an exchange and all that subscribes to it; its producers lose it."""

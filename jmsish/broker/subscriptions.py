@@ -9,12 +9,13 @@ A link that is closed, not merely detached, takes the subscription along.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import quote
 
 from jmsish.broker.exchanges import AMQ_TOPIC, Exchange
+from jmsish.broker.groups import Selects
 from jmsish.broker.patterns import ANY
 from jmsish.broker.queues import Queue, QueueHome
 from jmsish.broker.refusals import NOT_ALLOWED, PRECONDITION_FAILED, RESOURCE_LOCKED, Refusal
@@ -31,8 +32,6 @@ SUBSCRIPTION: Final = "jmsish.subscription."
 NEVER: Final = "never"
 SESSION_END: Final = "session-end"
 CONNECTION_CLOSE: Final = "connection-close"
-
-Selects = Callable[[bytes, int], bool]
 
 
 class Home(QueueHome, Protocol):

@@ -28,7 +28,6 @@ UNKNOWN_ID = "amqp:transaction:unknown-id"
 _log = logging.getLogger("jmsish.broker")
 
 
-
 class Stand(Protocol):
     """What takes messages in place of a queue: for several that a message is routed to, or the management node."""
 

@@ -429,13 +429,6 @@ def test_null_termini_are_refused(world: World) -> None:
     assert nowhere.error is not None and nowhere.error.condition == "amqp:invalid-field"
 
 
-def test_filters_that_do_nothing_are_not_echoed(world: World) -> None:
-    wish = {Symbol("jms-selector"): Described(ULong(0x0000468C00000004), "colour = 'red'")}
-    receiver = world.connect().receiver(filter=wish)
-    source = receiver.link.remote_source
-    assert isinstance(source, Source) and not source.filter
-
-
 def test_an_unknown_terminus_is_refused(world: World) -> None:
     peer = world.connect()
     end = Sender(peer, peer.session, "q", {"target": UnknownState(ULong(0x99), [])})
