@@ -40,15 +40,12 @@ _FOREIGN = {
 
 # A number is whatever begins like one, up to where a number could not go on: `literals` says what is wrong with it.
 _NUMBER = r"0[xX][0-9A-Za-z_$.]*|\.?[0-9](?:[eE][+-]?|[0-9A-DF-Za-df-z_$.])*"
-_TOKEN = re.compile(
-    rf"""(?P<space>[ \t\n\r\f\v]+)
+_TOKEN = rf"""(?P<space>[ \t\n\r\f\v]+)
     |(?P<WORD>[A-Za-z_$\u0080-\U0010ffff][0-9A-Za-z_$\u0080-\U0010ffff]*)
     |(?P<NUMBER>{_NUMBER})
     |(?P<STRING>'[^']*(?:''[^']*)*'(?!'))
     |(?P<foreign>!=|==|&&|\|\||--|/\*)
-    |(?P<operator><>|<=|>=|[=<>+\-*/(),])""",
-    re.VERBOSE,
-).match
+    |(?P<operator><>|<=|>=|[=<>+\-*/(),])"""
 
 # Java, Character.isJavaIdentifierStart and isJavaIdentifierPart, by general category.
 _START = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"})
@@ -68,9 +65,11 @@ def tokens(text: str) -> list[Token]:
     if len(text) > LENGTH_LIMIT:
         raise Fault(f"a selector of {len(text)} characters: the limit is {LENGTH_LIMIT}", LENGTH_LIMIT)
     found = []
+    # Compiled when the first selector is read: `import jmsish` does not wait for it.
+    token_at = re.compile(_TOKEN, re.VERBOSE).match
     position, size, depth = 0, len(text), _Depth()
     while position < size:
-        match = _TOKEN(text, position)
+        match = token_at(text, position)
         if match is None:
             raise _no_word(text, position)
         kind, word = str(match.lastgroup), match[0]
