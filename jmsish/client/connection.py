@@ -314,10 +314,10 @@ class ClientConnection:
             self.calls.append((self.exception_listener, (error,)))
 
     def check(self) -> None:
+        if self.closed:
+            raise IllegalStateError("the connection is closed") from self.failure
         if self.failure is not None:
             raise self.failure
-        if self.closed:
-            raise IllegalStateError("the connection is closed")
 
     # -- procedures ------------------------------------------------------------------------------------------------
 

@@ -271,13 +271,22 @@ class ClientConsumer:
         self.replenish()
 
     def _pull(self, read: Read | None) -> Procedure[Delivery | None]:
-        """One question to the broker, so that a message which is there is not missed and no credit stays behind."""
-        self.demand = True
-        self.replenish()
-        self.demand = False
-        yield from self._drain()
+        """Ask the broker, so that a message which is there is not missed and no credit stays behind.
+
+        One question, and another as long as all that came was not to be handed over (expired: scenarios 150, 151).
+        """
+        connection = self.session.connection
         try:
-            return self._next(read) if self.session.connection.started and not self.closing else None
+            while True:
+                self.demand = True
+                self.replenish()
+                self.demand = False
+                yield from self._drain()
+                if not self.buffer or self.closing or not connection.started:
+                    return None
+                delivery = self._next(read)
+                if delivery is not None:
+                    return delivery
         finally:
             self.replenish()
 
@@ -298,19 +307,22 @@ class ClientConsumer:
     def browse(self) -> Procedure[Delivery | None]:
         """The next message to look at, or None; a stopped connection hides nothing from a browser."""
         self.session.check()
-        delivery = self._next()
-        if delivery is None and not self.closed:
+        while not self.closed:
+            delivery = self._next()
+            if delivery is not None:
+                return delivery
             self.replenish()
             yield from self._drain()
-            delivery = self._next()
-        return delivery
+            if not self.buffer:
+                break
+        return None
 
     def check(self) -> None:
         """Raise what forbids the use of this consumer."""
+        if self.closed:
+            raise IllegalStateError("the consumer is closed") from self.failure
         if self.failure is not None:
             raise self.failure
-        if self.closed:
-            raise IllegalStateError("the consumer is closed")
 
     # -- life ------------------------------------------------------------------------------------------------------
 

@@ -126,10 +126,10 @@ class ClientProducer:
             raise UnsupportedFeatureError("the broker does not offer delayed delivery")
 
     def check(self) -> None:
+        if self.closed:
+            raise IllegalStateError("the producer is closed") from self.failure
         if self.failure is not None:
             raise self.failure
-        if self.closed:
-            raise IllegalStateError("the producer is closed")
         self.session.check()
 
     # -- life ------------------------------------------------------------------------------------------------------

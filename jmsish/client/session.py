@@ -69,10 +69,10 @@ class ClientSession:
 
     def check(self) -> None:
         """Raise what forbids the use of this session."""
+        if self.closed:
+            raise IllegalStateError("the session is closed") from self.failure
         if self.failure is not None:
             raise self.failure
-        if self.closed:
-            raise IllegalStateError("the session is closed")
 
     def siblings(self, consumer: ClientConsumer) -> list[ClientConsumer]:
         """The other open consumers of this session on the same queue, with which it shares; under "never" with none."""

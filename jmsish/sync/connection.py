@@ -69,6 +69,8 @@ class Connection(Closing):
     @exception_listener.setter
     def exception_listener(self, listener: ExceptionListener | None) -> None:
         check_listener(listener)
+        if self._core.closed:
+            raise IllegalStateError("the connection is closed")
         self._core.exception_listener = listener
 
     @property
