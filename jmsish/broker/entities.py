@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from jmsish.broker.policy import SETTING_NAMES, QueueSettings
-from jmsish.broker.views import QueueView
+from jmsish.broker.views import QueueView, SubscriptionView
 
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
@@ -183,4 +183,37 @@ def _topic(exchange: Exchange) -> dict[str, Any]:
     }
 
 
-KINDS: Final[tuple[Kind, ...]] = (QueueKind(), TopicKind())
+class SubscriptionKind(Kind):
+    """Subscriptions to topics. Each is made by who subscribes; it is named here by its queue, as names may repeat."""
+
+    name = "subscription"
+    aliases = ()
+    operations = ("READ", "DELETE")
+    attributes = (
+        "name", "identity", "type", "client_id", "topic", "selector", "no_local", "durable", "shared", "depth",
+        "consumers",
+    )  # fmt: skip
+
+    def read(self, broker: Broker, name: str) -> dict[str, Any]:
+        return _subscription(self._find(broker, name))
+
+    def delete(self, broker: Broker, name: str) -> None:
+        broker.delete_queue(self._find(broker, name).queue)
+
+    def all(self, broker: Broker) -> Iterator[dict[str, Any]]:
+        return (_subscription(view) for view in broker.subscriptions())
+
+    def _find(self, broker: Broker, name: str) -> SubscriptionView:
+        for view in broker.subscriptions():
+            if view.queue == name:
+                return view
+        raise Refused(NOT_FOUND, f"there is no subscription with the queue {name!r}")
+
+
+def _subscription(view: SubscriptionView) -> dict[str, Any]:
+    found = asdict(view)
+    found["identity"] = found.pop("queue")
+    return {"type": SubscriptionKind.name, **found}
+
+
+KINDS: Final[tuple[Kind, ...]] = (QueueKind(), TopicKind(), SubscriptionKind())

@@ -135,10 +135,21 @@ def test_query_gives_a_table(world: World) -> None:
 
 
 def test_the_node_says_what_it_manages(world: World) -> None:
-    assert set(ask(world, "GET-TYPES", NODE)[2]) == {"queue", "topic"}
+    assert set(ask(world, "GET-TYPES", NODE)[2]) == {"queue", "topic", "subscription"}
     assert ask(world, "GET-OPERATIONS", NODE, entityType=TOPIC)[2] == {"topic": ["CREATE", "READ", "DELETE"]}
     assert "depth" in ask(world, "GET-ATTRIBUTES", NODE)[2]["queue"]
     assert ask(world, "GET-MGMT-NODES", NODE)[2] == []
+
+
+def test_subscriptions_are_read_and_deleted_by_their_queue(world: World) -> None:
+    reader = world.connect("ann").receiver("prices", capabilities=("topic",))
+    _, _, table = ask(world, "QUERY", "subscription", {"attributeNames": ["identity", "client_id", "topic", "consumers"]})
+    ((queue, _, topic, consumers),) = table["results"]
+    assert (topic, consumers) == ("prices", 1)
+    assert ask(world, "READ", "subscription", name=queue)[2]["durable"] is False
+    assert ask(world, "DELETE", "subscription", name=queue)[0] == 204
+    world.run()
+    assert reader.detached and ask(world, "READ", "subscription", name=queue)[0] == 404
 
 
 def test_purge_leaves_what_somebody_holds(world: World) -> None:

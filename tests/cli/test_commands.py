@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,44 +10,7 @@ import pytest
 import jmsish
 from jmsish.cli.main import main
 
-Run = Callable[..., str]
-
-
-@pytest.fixture
-def broker() -> Iterator[jmsish.EmbeddedBroker]:
-    with jmsish.EmbeddedBroker() as broker:
-        yield broker
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command line that must succeed; gives its standard output."""
-
-    def run(*arguments: str, stdin: str = "") -> str:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8")), encoding="ascii"))
-        status = main(arguments)
-        captured = capfd.readouterr()
-        assert (status, captured.err) == (0, "")
-        return captured.out
-
-    return run
-
-
-@pytest.fixture
-def complaint(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
-    """Runs a command line that must fail; gives its status and its one line."""
-
-    def complaint(*arguments: str, stdin: bytes = b"") -> tuple[int, str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
-        try:
-            status = main(arguments)
-        except SystemExit as end:
-            status = int(str(end.code))
-        error = capfd.readouterr().err
-        assert error.startswith("jmsish: ") and error.count("\n") == 1, error
-        return status, error
-
-    return complaint
+from .conftest import Complaint, Run
 
 
 def test_lines_go_and_come_in_order(broker: jmsish.EmbeddedBroker, run: Run) -> None:
@@ -116,9 +76,7 @@ def test_browsing_takes_nothing(broker: jmsish.EmbeddedBroker, run: Run) -> None
     assert broker.queue("q").depth == 3
 
 
-def test_a_transacted_send_is_all_or_nothing(
-    broker: jmsish.EmbeddedBroker, complaint: Callable[..., tuple[int, str]], run: Run
-) -> None:
+def test_a_transacted_send_is_all_or_nothing(broker: jmsish.EmbeddedBroker, complaint: Complaint, run: Run) -> None:
     status, error = complaint("send", broker.url, "q", "--json", "--transacted", stdin=b'"good"\nbad\n')
     assert status == 1 and "line 2" in error
     assert broker.queue("q").depth == 0
@@ -141,9 +99,7 @@ def test_what_was_not_asked_for_stays_uncounted(broker: jmsish.EmbeddedBroker, r
     assert left == [("b", 1), ("c", 1)]
 
 
-def test_fewer_than_asked_for_is_status_1(
-    broker: jmsish.EmbeddedBroker, complaint: Callable[..., tuple[int, str]]
-) -> None:
+def test_fewer_than_asked_for_is_status_1(broker: jmsish.EmbeddedBroker, complaint: Complaint) -> None:
     status, error = complaint("receive", broker.url, "q", "-n", "1", "--timeout", "0.1")
     assert status == 1 and "received 0 of 1" in error
 
@@ -171,7 +127,7 @@ def test_fewer_than_asked_for_is_status_1(
         (["demo", "--max-attempts", "0"], "1 or more"),
     ],
 )
-def test_wrong_usage_is_status_2(arguments: list[str], words: str, complaint: Callable[..., tuple[int, str]]) -> None:
+def test_wrong_usage_is_status_2(arguments: list[str], words: str, complaint: Complaint) -> None:
     status, error = complaint(*arguments)
     assert status == 2 and words in error
 
@@ -188,14 +144,12 @@ def test_wrong_usage_is_status_2(arguments: list[str], words: str, complaint: Ca
         (["broker", "--config", "/no/such/file"], "No such file"),
     ],
 )
-def test_failures_are_status_1(arguments: list[str], words: str, complaint: Callable[..., tuple[int, str]]) -> None:
+def test_failures_are_status_1(arguments: list[str], words: str, complaint: Complaint) -> None:
     status, error = complaint(*arguments)
     assert status == 1 and words in error
 
 
-def test_octets_that_are_no_text_are_named(
-    broker: jmsish.EmbeddedBroker, complaint: Callable[..., tuple[int, str]]
-) -> None:
+def test_octets_that_are_no_text_are_named(broker: jmsish.EmbeddedBroker, complaint: Complaint) -> None:
     status, error = complaint("send", broker.url, "q", stdin=b"good\n\xff\n")
     assert status == 1 and "UTF-8" in error
 
