@@ -1,4 +1,4 @@
-"""Headers and properties by the rules of JMS, without a broker: what a send sets, whose a header is, what is reserved."""
+"""Headers and properties by the rules of JMS, without a broker: what a send sets, and what belongs to whom."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from jmsish.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsish.engine.codec import AMQP_VALUE, Header, ReceivedMessage, encode_for_send, encode_message
 from jmsish.errors import MessageFormatError, MessageNotWriteableError
-from jmsish.message import Message, TextMessage, message_from
+from jmsish.message import Message, ObjectMessage, TextMessage, message_from
 from jmsish.modes import DeliveryMode
 from jmsish.types import Byte, UInt
 
@@ -199,8 +199,6 @@ def test_rule_164_names_of_vendors_travel_like_any() -> None:
 
 
 def test_m27_typed_encoding_is_what_an_object_message_has_anyway() -> None:
-    from jmsish.message import ObjectMessage
-
     message = ObjectMessage({"a": 1})
     message.set_boolean_property("JMS_AMQP_TYPED_ENCODING", True)
     assert message.get_boolean_property("JMS_AMQP_TYPED_ENCODING") and "JMS_AMQP_TYPED_ENCODING" in message.properties

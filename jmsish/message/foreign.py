@@ -13,7 +13,7 @@ from jmsish.message.base import Message
 __all__ = ["adopt", "is_message", "tell"]
 
 _OF_THE_APPLICATION = ("jms_correlation_id", "jms_reply_to", "jms_type")
-_OF_THE_PROVIDER = (
+_SET_BY_SEND = (
     "jms_message_id", "jms_destination", "jms_delivery_mode", "jms_priority", "jms_timestamp", "jms_expiration",
     "jms_delivery_time",
 )  # fmt: skip
@@ -37,7 +37,7 @@ def adopt(message: Message, other: Any) -> Message:
 
 def tell(other: Any, message: Message) -> None:
     """Tell a message of another implementation the headers it was sent with, as far as it takes them (jms rule 84)."""
-    for name in _OF_THE_PROVIDER:
+    for name in _SET_BY_SEND:
         try:
             setattr(other, name, getattr(message, name))
         except (AttributeError, TypeError, ValueError):
