@@ -15,6 +15,9 @@ from typing import Any
 
 import pytest
 
+from tests.interop import fetch
+from tests.interop.conftest import need
+
 pytestmark = pytest.mark.interop
 
 SHIM = Path(__file__).parent / "shim"
@@ -98,7 +101,8 @@ class Shim:
     """The program, at one queue of a broker."""
 
     def __init__(self, url: str) -> None:
-        self.where = ["--broker", url, "--queue", f"qit.{uuid.uuid4().hex[:12]}"]
+        self.queue = f"qit.{uuid.uuid4().hex[:12]}"
+        self.where = ["--broker", url, "--queue", self.queue]
 
     def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -209,6 +213,19 @@ def test_another_body_than_expected_is_said_to_differ(shim: Shim) -> None:
     assert done.returncode == 1
     said = json.loads(done.stdout)
     assert said["match"] is False and said["first_mismatch_offset"] < 1000
+
+
+def test_no_body_is_null_and_an_empty_one_is_not(shim: Shim, url: str) -> None:
+    """Proton writes no section for None, and an amqp-value for octets."""
+    need(fetch.proton)
+    from proton.utils import BlockingConnection
+
+    from tests.interop.peers.proton_blocking import fill
+
+    connection = BlockingConnection(url, timeout=10)
+    fill(connection, shim.queue, [None, b""])
+    connection.close()
+    assert [(message["type"], message["value"]) for message in shim.receive(2)] == [("null", None), ("binary", "")]
 
 
 def test_what_does_not_come_is_not_there(shim: Shim) -> None:

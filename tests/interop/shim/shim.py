@@ -27,6 +27,8 @@ Json = dict[str, Any]
 PATIENCE = 30.0
 COLLECTIONS = ("list", "array", "map", "described")
 MESSAGE_TYPE, REPLY_TO_TYPE = "x-opt-jms-msg-type", "x-opt-jms-reply-to"
+BYTES = 3
+"""The type of a message, by number."""
 
 
 # ---------------------------------------------------------------------------------------------------- sending
@@ -177,6 +179,10 @@ def index_of(message: jmsish.Message, place: int) -> int:
 
 def body_of(message: jmsish.Message) -> typed.Pair:
     """Type and value; of a map or a stream message, those of its first item."""
+    assert message._source is not None
+    if not message._source.body_section():
+        # To JMS a message without a body is a bytes message, if nothing is said about it.
+        return ["bytes", ""] if message.annotations.get(MESSAGE_TYPE) == BYTES else ["null", None]
     body = message.body
     if MESSAGE_TYPE not in message.annotations or isinstance(message, jmsish.ObjectMessage):
         return typed.pair_of(body)
@@ -185,8 +191,8 @@ def body_of(message: jmsish.Message) -> typed.Pair:
     if isinstance(message, jmsish.BytesMessage):
         return ["bytes", body.hex()]
     if isinstance(message, (jmsish.MapMessage, jmsish.StreamMessage)):
-        found = next(iter(body.values() if isinstance(body, dict) else body), None)
-        return typed.pair_of(found) if body else ["none", None]
+        items = list(body.values()) if isinstance(body, dict) else body
+        return typed.pair_of(items[0]) if items else ["none", None]
     return ["null", None]
 
 
