@@ -1,0 +1,129 @@
+"""move, list, create, update, delete and purge: by a user's hand, against the bundled broker."""
+
+from __future__ import annotations
+
+import json
+
+import jmsish
+
+from .conftest import Complaint, Run
+
+
+def bodies(broker: jmsish.EmbeddedBroker, queue: str) -> list[str]:
+    return [message.body for message in broker.queue(queue).messages()]
+
+
+def kill(broker: jmsish.EmbeddedBroker, *texts: str, queue: str = "orders") -> None:
+    """Messages that end as dead letters of a queue."""
+    broker.declare_queue(queue, max_delivery_attempts=1, dead_letter="dead")
+    with jmsish.connect(broker.url) as connection, connection.create_session(transacted=True) as session:
+        producer = session.create_producer(session.create_queue(queue))
+        for text in texts:
+            producer.send(text, properties={"colour": text.split()[0]}, priority=7)
+        session.commit()
+        consumer = session.create_consumer(session.create_queue(queue))
+        for _ in texts:
+            assert consumer.receive(timeout=5) is not None
+        session.rollback()
+    assert bodies(broker, "dead")[-len(texts) :] == list(texts)
+
+
+def test_dead_letters_go_back_to_where_they_died(broker: jmsish.EmbeddedBroker, run: Run) -> None:
+    kill(broker, "red 1", "blue 2", "red 3")
+    kill(broker, "red 4", queue="others")
+    broker.declare_queue("orders", max_delivery_attempts=0)
+    assert run("move", broker.url, "dead") == "3 to queue://orders\n1 to queue://others\n"
+    assert bodies(broker, "orders") == ["red 1", "blue 2", "red 3"] and bodies(broker, "others") == ["red 4"]
+    (first, *_) = broker.queue("orders").messages()
+    assert first.delivery_count == 1 and first.jms_priority == 7 and first.properties["colour"] == "red"
+    assert broker.queue("dead").depth == 0
+
+
+def test_a_selection_and_a_number_go_to_a_place_of_choice(broker: jmsish.EmbeddedBroker, run: Run) -> None:
+    kill(broker, "red 1", "blue 2", "red 3", "red 4")
+    assert run("move", broker.url, "dead", "kept", "--selector", "colour = 'red'", "-n", "2") == "2 to queue://kept\n"
+    assert bodies(broker, "kept") == ["red 1", "red 3"] and bodies(broker, "dead") == ["blue 2", "red 4"]
+
+
+def test_a_move_in_several_transactions_keeps_the_order(broker: jmsish.EmbeddedBroker, run: Run) -> None:
+    run("send", broker.url, "q", stdin="".join(f"{number}\n" for number in range(25)))
+    assert run("move", broker.url, "q", "r", "--batch", "10") == "25 to queue://r\n"
+    assert bodies(broker, "r") == [str(number) for number in range(25)]
+
+
+def test_what_comes_back_at_once_is_not_moved_in_circles(broker: jmsish.EmbeddedBroker, run: Run) -> None:
+    """Somebody lets the moved ones die again while the move goes on."""
+    kill(broker, "red 1", "red 2")
+    with jmsish.connect(broker.url) as connection:
+        session = connection.create_session(acknowledge_mode=jmsish.AcknowledgeMode.AUTO)
+        consumer = session.create_consumer(session.create_queue("orders"))
+
+        def never(message: jmsish.Message) -> None:
+            raise ValueError("nobody can do this")
+
+        consumer.listener = never
+        moved = run("move", broker.url, "dead", "--batch", "1")
+    count = int(moved.split()[0])
+    assert 2 <= count <= 4
+
+
+def test_a_live_time_to_live_goes_on(broker: jmsish.EmbeddedBroker, run: Run) -> None:
+    with jmsish.connect(broker.url) as connection:
+        session = connection.create_session()
+        session.create_producer(session.create_queue("q")).send("mayfly", time_to_live=3600)
+    run("move", broker.url, "q", "r")
+    (message,) = broker.queue("r").messages()
+    assert 3590_000 < message.jms_expiration - message.jms_timestamp <= 3600_000
+
+
+def test_without_a_place_to_go_it_is_refused_and_stays(
+    broker: jmsish.EmbeddedBroker, complaint: Complaint, run: Run
+) -> None:
+    run("send", broker.url, "q", stdin="a\n")
+    status, line = complaint("move", broker.url, "q")
+    assert status == 1 and "does not say where it died" in line
+    assert bodies(broker, "q") == ["a"]
+    assert complaint("move", broker.url, "q", "q")[0] == 2
+    assert complaint("move", broker.url, "topic://q", "r")[0] == 2
+
+
+def test_queues_and_topics_are_made_listed_changed_and_deleted(broker: jmsish.EmbeddedBroker, run: Run) -> None:
+    run("create", broker.url, "orders", "max_delivery_attempts=2", "dead_letter=orders.dead")
+    run("create", broker.url, "topic://prices")
+    run("update", broker.url, "orders", "max_messages=10", "overflow=drop-head")
+    settings = broker.queue("orders").settings
+    assert (settings.max_delivery_attempts, settings.max_messages, settings.dead_letter) == (2, 10, "orders.dead")
+    run("send", broker.url, "orders", stdin="a\nb\n")
+    table = run("list", broker.url).splitlines()
+    assert table[0].split()[:2] == ["queue", "depth"] and table[1].split()[:2] == ["orders", "2"]
+    assert [line.split()[0] for line in table[2:]] == ["topic", "amq.topic", "prices"]
+    every = [json.loads(line) for line in run("list", broker.url, "--json").splitlines()]
+    assert [(each["type"], each["name"]) for each in every] == [
+        ("queue", "orders"), ("topic", "amq.topic"), ("topic", "prices")
+    ]  # fmt: skip
+    assert run("purge", broker.url, "orders") == "2 removed from queue://orders\n"
+    run("delete", broker.url, "orders")
+    run("delete", broker.url, "topic://prices")
+    assert [line.split()[0] for line in run("list", broker.url).splitlines()] == ["topic", "amq.topic"]
+
+
+def test_subscriptions_are_listed(broker: jmsish.EmbeddedBroker, run: Run) -> None:
+    with jmsish.connect(broker.url, client_id="ann") as connection:
+        session = connection.create_session()
+        session.create_durable_consumer(session.create_topic("news"), "daily", "colour = 'red'")
+        lines = run("list", broker.url).splitlines()
+    row = next(line for line in lines if line.startswith("daily"))
+    assert row.split() == ["daily", "ann", "news", "colour", "=", "'red'", "true", "false", "0", "1"]
+
+
+def test_what_cannot_be_done_is_said(broker: jmsish.EmbeddedBroker, complaint: Complaint) -> None:
+    for arguments, says in [
+        (("delete", broker.url, "nowhere"), "there is no queue 'nowhere' (status 404)"),
+        (("create", broker.url, "q", "colour=red"), "colour"),
+        (("create", broker.url, "q", "max_messages=-1"), "max_messages"),
+        (("purge", broker.url, "topic://t"), "PURGE"),
+    ]:
+        status, line = complaint(*arguments)
+        assert status == 1 and says in line
+    assert complaint("create", broker.url, "q", "colour")[0] == 2
+    assert broker.queues() == []
