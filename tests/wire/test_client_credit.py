@@ -1,0 +1,121 @@
+"""How consumers ask for messages: windows, pulling one by one, draining, stopping (M75 to M80)."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsish.engine.outcomes import AmqpError
+from jmsish.errors import InvalidDestinationError, OperationTimeoutError
+from jmsish.modes import AcknowledgeMode
+
+from .peer import Peer, message
+
+AUTO = AcknowledgeMode.AUTO
+
+
+def asked(peer: Peer) -> list[str]:
+    """The credits and drains that the client said."""
+    return [word for word in peer.told() if word.startswith(("credit", "drain"))]
+
+
+def test_m75_a_window_is_granted_at_once_and_topped_up() -> None:
+    """All of it at the attach; again when a quarter of it is free, so that a flow is a rare frame."""
+    peer = Peer()
+    consumer = peer.consumer(peer.session(AUTO), prefetch=100)
+    assert asked(peer) == ["credit 100"]
+    peer.give(100)
+    peer.receive(consumer, 24)
+    assert asked(peer) == []
+    peer.receive(consumer, 1)
+    assert asked(peer) == ["credit 25"]
+
+
+def test_m76_without_a_window_each_receive_asks_for_one() -> None:
+    """And one whose time is over takes the question back, so that nothing comes when nobody looks."""
+    peer = Peer()
+    consumer = peer.consumer(peer.session(AUTO), prefetch=0)
+    assert asked(peer) == []
+    receiving = peer.begin(consumer.receive(None))
+    assert asked(peer) == ["credit 1"]
+    peer.give(3)
+    delivery = peer.run(receiving)
+    assert delivery is not None and delivery.payload == message(1)
+    assert asked(peer) == [] and len(peer.messages) == 2
+    peer.messages.clear()
+    assert peer.run(consumer.receive(1.0)) is None  # nothing moves any more: its time is over
+    assert asked(peer) == ["credit 1", "drain"]
+    peer.give(1, 4)
+    assert not consumer.buffer
+
+
+def test_m77_receive_no_wait_looks_here_then_asks_the_broker() -> None:
+    """What is in the buffer is handed over without a word; an empty one is drained, then has its credit again."""
+    peer = Peer()
+    consumer = peer.consumer(peer.session(AUTO), prefetch=10)
+    peer.give(1)
+    peer.told()
+    assert peer.run(consumer.receive(None, wait=False)) is not None
+    assert asked(peer) == []
+    assert peer.run(consumer.receive(None, wait=False)) is None
+    assert asked(peer) == ["drain", "credit 10"]
+
+
+def test_m77_what_the_drain_brings_is_handed_over() -> None:
+    """The answer is what the broker had."""
+    peer = Peer()
+    consumer = peer.consumer(peer.session(AUTO), prefetch=0)
+    peer.messages = [message(1)]
+    delivery = peer.run(consumer.receive(None, wait=False))
+    assert delivery is not None and delivery.payload == message(1)
+
+
+@pytest.mark.parametrize("mode", [AUTO, AcknowledgeMode.TRANSACTED])
+def test_m78_a_drain_that_is_not_answered_fails_the_request(mode: AcknowledgeMode) -> None:
+    """It is asked again meanwhile; the consumer goes on, with its credit."""
+    peer = Peer()
+    consumer = peer.consumer(peer.session(mode), prefetch=10)
+    peer.answers_drains = False
+    with pytest.raises(OperationTimeoutError):
+        peer.run(consumer.receive(None, wait=False))
+    assert consumer.failure is None
+    peer.answers_drains = True
+    peer.give(2)
+    peer.receive(consumer, 2)
+
+
+def test_m79_a_stopped_connection_keeps_credit_and_buffer() -> None:
+    """Nothing is said to the broker; what comes waits here, and a receive does not hand it over."""
+    peer = Peer()
+    consumer = peer.consumer(peer.session(AUTO), prefetch=10)
+    peer.core.stop()
+    peer.told()
+    peer.give(3)
+    assert peer.run(consumer.receive(None, wait=False)) is None
+    assert peer.told() == [] and len(consumer.buffer) == 3
+    peer.core.start()
+    assert len(peer.receive(consumer, 3)) == 3
+
+
+def test_m80_a_listener_without_a_window_keeps_one_credit() -> None:
+    """One message at a time, asked for ahead."""
+    peer = Peer()
+    session = peer.session(AUTO)
+    consumer = peer.consumer(session, prefetch=0)
+    consumer.set_listening(True)
+    assert asked(peer) == ["credit 1"]
+    peer.give(2)
+    assert len(consumer.buffer) == 1
+    assert session.next_for_listener() is not None
+    session.ledger.listener_returned()
+    peer.pump()
+    assert asked(peer) == ["credit 1"] and len(consumer.buffer) == 1
+
+
+def test_a_detached_consumer_tells_who_waits() -> None:
+    """A receive that waits raises what the broker said."""
+    peer = Peer()
+    consumer = peer.consumer(peer.session(AUTO), prefetch=0)
+    receiving = peer.begin(consumer.receive(None))
+    peer.links[-1].detach(closed=True, error=AmqpError("amqp:resource-deleted", "the queue went"))
+    with pytest.raises(InvalidDestinationError, match="the queue went"):
+        peer.run(receiving)
