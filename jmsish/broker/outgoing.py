@@ -236,13 +236,15 @@ class OutgoingLink(Consumer):
 
     def detached(self, closed: bool) -> None:
         """The receiver detached (W16): deliveries stay with the session; of a closed link, for a second at most."""
-        refusal = self.subscription.refuses_close() if closed and self.subscription is not None else None
+        # A link that the engine ended, because it was stolen, was not closed by its receiver: what it read stays.
+        ends = closed and self.link.fault is None
+        refusal = self.subscription.refuses_close() if ends and self.subscription is not None else None
         self.leave_queue()
         self.link.detach(closed=closed, error=refusal)
         self.gone = True
         self.take_back_unsent()
         if self.subscription is not None:
-            self.subscription.detached(closed)
+            self.subscription.detached(ends)
         if closed:
             if self.made is not None:
                 self.connection.delete_temporary(self.made)

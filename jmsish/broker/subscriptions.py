@@ -155,7 +155,7 @@ class Subscriptions:
         queue_name = _queue_name(name, client_id, durable=durable, shared=shared)
         subscription = self._by_queue.get(queue_name)
         if subscription is not None and subscription.is_active and not (durable or shared):
-            # Another link of this name, in another session: the two have nothing in common.
+            # A link of this name on another connection of the container: the two have nothing in common.
             queue_name = f"{queue_name}/{self._home.next_number()}"
             subscription = None
         if subscription is not None and not self._admits(subscription, content, shared):
