@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -248,3 +249,25 @@ def test_lark_is_imported_with_the_first_selector() -> None:
         "jmsish.Selector('a = 1'); assert 'lark' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_threads_may_read_selectors_at_the_same_time() -> None:
+    """They share one parser, which keeps nothing of a text between two calls."""
+    texts = [
+        f"a{number} = {number} AND (b IN ('x', 'y{number}') OR NOT c{number} LIKE '%{number}_')" for number in range(40)
+    ]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(Selector, texts * 3))
+    assert [selector.text for selector in found] == texts * 3
+    for number, selector in enumerate(found):
+        number %= len(texts)
+        assert selector.identifiers == {f"a{number}", "b", f"c{number}"}
+        assert selector.select({f"a{number}": number, "b": f"y{number}"}.get)
+        assert not selector.select({f"a{number}": number, "b": "y", f"c{number}": f"{number}!"}.get)
+
+
+def test_selectors_are_values() -> None:
+    assert Selector("a = 1") == Selector("a = 1") != Selector("a = 2")
+    assert Selector("a = 1") != "a = 1"
+    assert len({Selector("a = 1"), Selector("a = 1"), Selector("a  = 1")}) == 2
+    assert repr(Selector("a = '1'")) == """Selector("a = '1'")"""
