@@ -95,7 +95,7 @@ class ClientLedger:
                     delivery.context = read_in(received, consumer.destination, connection.prefixes, arrival)
                     return True
                 outcome = OUTCOMES_OF_POLICY[connection.options.redelivery_outcome]
-        except (DecodeError, TypeError, MessageFormatError) as fault:
+        except (DecodeError, MessageFormatError) as fault:
             self._report_unreadable(consumer, delivery, fault)
         self.dispose(delivery, ACCEPTED if consumer.browsing else outcome)
         consumer.replenish()

@@ -73,7 +73,7 @@ class ReceivedMessage:
         self.has_application_properties = False
         self.text: str | None = None
 
-    def check(self) -> Any:
+    def check(self) -> int | None:
         """The expiry time, ``None`` if there is none; ``DecodeError`` if the sections are not what Part 3, 3.2 says.
 
         What is inside the application properties and the body is decoded, and so checked, when it is read; but a short

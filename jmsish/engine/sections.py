@@ -362,7 +362,7 @@ def property_at(payload: bytes, bare: int, index: int) -> Any:
 _IDS = frozenset({0x44, 0x53, 0x80, 0x98, 0xA0, 0xB0, 0xA1, 0xB1})
 
 
-def check_properties(payload: bytes, bare: int) -> tuple[Any, int]:  # hot: run for each message that is received
+def check_properties(payload: bytes, bare: int) -> tuple[int | None, int]:  # hot: run for each message that is received
     """Whether the properties of a bare message that begins at ``bare`` are what the standard says, in one walk.
 
     Their expiry time, ``None`` if there is none, and the offset of what follows them. ``DecodeError`` for sizes that do
@@ -404,8 +404,8 @@ def check_properties(payload: bytes, bare: int) -> tuple[Any, int]:  # hot: run 
                 if index in (MESSAGE_ID, CORRELATION_ID) and code not in _IDS:
                     raise DecodeError(f"an id with the format code {code:#04x}: a string, uuid, ulong or binary", pos)
                 value, pos = decode(payload, pos)
-                if index == ABSOLUTE_EXPIRY_TIME:
-                    expiry = value
+                if index == ABSOLUTE_EXPIRY_TIME and isinstance(value, int):
+                    expiry = int(value)
         if pos != end:
             raise DecodeError("the size of the properties does not match their fields", pos)
         return expiry, end

@@ -36,7 +36,7 @@ from jmsish.engine.codec import (
 )
 from jmsish.engine.values import DecodeError, encode, encode_described
 from jmsish.errors import MessageFormatError
-from jmsish.message import message_from
+from jmsish.message import message_from, read_in
 from jmsish.types import Byte, Long, Symbol, Timestamp, UInt, ULong
 
 NOW = 1_700_000_000_000
@@ -354,3 +354,79 @@ def test_a_flood_of_different_headers_is_not_kept() -> None:
         ReceivedMessage(encode_header(Header(ttl=ttl)) + BARE)
     assert len(sections._HEADERS) <= sections._HEADERS_LIMIT
     assert len(received_module._PREFIXES) <= received_module._PREFIXES_LIMIT
+
+
+# ---------------------------------------------------------------- checking all of it
+
+CHECKED = [
+    (b"", None),
+    (section(AMQP_VALUE, "x"), None),
+    (section(0x73, ["ID:1", None, "q", None, None, None, None, None, Timestamp(9)]) + section(AMQP_VALUE, 1), 9),
+    (section(0x73, [None] * 8 + ["soon"]) + section(AMQP_VALUE, 1), None),
+    (section(0x73, [None] * 8 + [Symbol("soon")]) + section(AMQP_VALUE, 1), None),
+    (b"\x00\x80\x00\x00\x00\x00\x00\x00\x00\x73" + encode([None] * 8 + [Timestamp(9)]), 9),
+    (b"\x00Ss\xd0\x00\x00\x00\x15\x00\x00\x00\x09" + b"\x40" * 8 + b"\x83" + bytes(7) + b"\x09", 9),
+    (b"\x00Ss\x45" + section(0x74, {"a": 1}), None),
+    (section(0x73, [UUID(int=1), None, None, None, None, b"c"]) + FOOTER, None),
+    (section(0x73, [None] * 6 + ["text/plain", "gzip"]), None),
+]
+
+
+@pytest.mark.parametrize(("payload", "expiry"), CHECKED)
+def test_checking_finds_the_expiry_time_and_nothing_wrong(payload: bytes, expiry: int | None) -> None:
+    for before in (b"", encode_header(Header()) + ANNOTATIONS):
+        assert ReceivedMessage(before + payload).check() == expiry
+
+
+WRONG = [
+    b"\x00Sw\xa1",
+    b"\x00Sw\xa1\x02\xff\xfe",
+    b"\x00Ss",
+    b"\x00Ss\xa1\x01x",
+    b"\x00Ss\xc0\x02\x01",
+    b"\x00Ss\xc0\x03\x01\x40\x40",
+    b"\x00Ss\xc0\x0f\x0e" + b"\x40" * 14,
+    b"\x00Ss\xc0\x04\x01\xa1\x01\xff",
+    b"\x00Ss\xc0\x03\x01\x54\x05",
+    section(0x73, [None] * 5 + [5]),
+    section(0x73, []) * 2,
+    section(AMQP_VALUE, 1) + section(0x73, []),
+    section(DATA, b"a") + section(AMQP_SEQUENCE, []),
+    section(AMQP_VALUE, 1) + FOOTER[:-1],
+]
+
+
+@pytest.mark.parametrize("payload", WRONG)
+def test_checking_finds_what_is_wrong(payload: bytes) -> None:
+    with pytest.raises(DecodeError):
+        ReceivedMessage(payload).check()
+
+
+def test_checking_decodes_a_short_text_and_leaves_everything_else() -> None:
+    received = ReceivedMessage(section(0x73, ["ID:1"]) + section(AMQP_VALUE, "é"))
+    received.check()
+    assert received.text == "é" and received.body() == (AMQP_VALUE, "é") and not received.has_application_properties
+    other = ReceivedMessage(section(0x74, {"a": 1}) + section(AMQP_VALUE, {"a": 1}))
+    other.check()
+    assert other.text is None and other.has_application_properties and other.body() == (AMQP_VALUE, {"a": 1})
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), OCTETS_THAT_MEAN_SOMETHING), max_size=4),
+    st.integers(0, len(WHOLE)),
+)
+def test_what_was_checked_and_read_in_fails_nowhere_later(changes: list[tuple[int, int]], end: int) -> None:
+    """An application that has got a message never finds out that it cannot be read."""
+    payload = bytearray(WHOLE)
+    for at, octet in changes:
+        payload[at] = octet
+    try:
+        received = ReceivedMessage(bytes(payload[:end]))
+        received.check()
+        message = read_in(received)
+    except (DecodeError, MessageFormatError):
+        return
+    for name in ("body", "jms_message_id", "jms_correlation_id", "jms_reply_to", "jms_destination", "jms_expiration",
+                 "jms_timestamp", "jms_type", "jms_priority", "content_type"):  # fmt: skip
+        getattr(message, name)
+    assert isinstance(dict(message.properties), dict)

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jmsish.modes import AcknowledgeMode
 
 from .peer import Peer, message
 
+UNREADABLE = [
+    b"\x00\x53\x73\xd0\xff\xff\xff\xff",
+    b"hello",
+    b"\x00\x53\x79\x40",
+    b"\x00\x53\x70\xc0\x02\x01\x54",
+    b"\x00\x53\x70\x45\x00\x53\x70\x45",
+    b"\x00\x53\x72\x45",
+    b"\x00\x53\x72\xc1\x01\x00\x00\x53\x70\x45",
+    b"\x00",
+]
 
-def test_an_unreadable_message_goes_back_for_others_and_is_reported() -> None:
+
+@pytest.mark.parametrize("octets", UNREADABLE, ids=bytes.hex)
+def test_an_unreadable_message_goes_back_for_others_and_is_reported(octets: bytes) -> None:
     peer = Peer()
     heard: list[object] = []
     peer.core.exception_listener = heard.append
     consumer = peer.consumer(peer.session(AcknowledgeMode.AUTO))
-    peer.messages = [b"\x00\x53\x73\xd0\xff\xff\xff\xff", message(2)]
+    peer.messages = [octets, message(2)]
     peer.told()
     assert peer.receive(consumer, 1) == [message(2)]
     assert peer.told()[:2] == ["failed 0", "accepted 1"]
