@@ -155,8 +155,9 @@ class TransactionController:
         """The control link is gone: what it declared is rolled back, or unknown where a commit was under way."""
         if self._is_discharging and self.committing:
             if in_doubt:
-                text = f"the answer to the commit was lost: {cause}"
-                cause = TransactionInDoubtError(text, scope="transaction", condition=cause.condition)
+                why, text = cause, f"the answer to the commit was lost: {cause}"
+                cause = TransactionInDoubtError(text, scope="transaction", condition=why.condition)
+                cause.__cause__ = why
             _log.warning("a commit did not succeed: %s", cause)
         fail(self.discharging, cause)
         if self.has_work:

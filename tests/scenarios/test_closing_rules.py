@@ -157,11 +157,13 @@ async def test_rule_33_and_34_a_blocked_receive_returns_before_close_does(face: 
 
 @pytest.mark.parametrize("target", ["consumer", "session", "connection"])
 async def test_rule_34_and_35_a_running_listener_has_everything_until_it_returns(face: Face, target: str) -> None:
-    """34, 35: while close waits, the listener sends, by this session and another, and makes a session and uses it."""
+    """34, 35: while close waits, the listener sends, by this session and others, and makes a session and uses it."""
     play = await stage(face, "auto", "m1", start=False)
-    beside = await play.connection.create_session()
     results = play.session.create_queue("results")
-    producers = [await play.session.create_producer(results), await beside.create_producer(results)]
+    sessions = [await play.connection.create_session() for _ in range(5)]
+    play = await play.beside("auto", same_connection=True)
+    sessions.append(play.session)
+    producers = [await session.create_producer(results) for session in sessions]
     consumer = await play.consumer()
     log = face.log()
 
@@ -172,7 +174,7 @@ async def test_rule_34_and_35_a_running_listener_has_everything_until_it_returns
         for number, producer in enumerate(producers):
             await producer.send(f"r{number}")
         session = await play.connection.create_session(transacted=True)
-        await (await session.create_producer(results)).send("r2")
+        await (await session.create_producer(results)).send("r6")
         await session.commit()
         await message.acknowledge()
         log.add("out")
@@ -187,7 +189,7 @@ async def test_rule_34_and_35_a_running_listener_has_everything_until_it_returns
     await log.until("in")
     await (await face.spawn(closing()))
     assert log.items == ["in", "closing", "out", "closed"]
-    assert face.sight("results").bodies == ["r0", "r1", "r2"]
+    assert face.sight("results").bodies == [f"r{number}" for number in range(7)]
     await play.connection.close()
     await play.queue.comes_to(0)
 
