@@ -55,8 +55,9 @@ def predicate(selector: Selector) -> Predicate:
 
     It never raises: a section that is looked into and cannot be read makes it false.
     """
-    fields = {name: _FIELDS[name] for name in selector.identifiers if name in _FIELDS}
-    names = selector.identifiers - _FIELDS.keys() - _NEVER
+    headers = [(name, _HEADERS[name]) for name in selector.identifiers if name in _HEADERS]
+    fields = [(name, *_FIELDS[name]) for name in selector.identifiers if name in _FIELDS]
+    names = selector.identifiers - _HEADERS.keys() - _FIELDS.keys() - _NEVER
     scan = _scanner(names)
     select = selector.select
 
@@ -66,30 +67,23 @@ def predicate(selector: Selector) -> Predicate:
         except _FAULTS:
             return False
 
-    def by_fields(payload: bytes, delivery_count: int) -> bool:
+    def by_all(payload: bytes, delivery_count: int) -> bool:
         try:
             values = scan(payload) if names else {}
-            for name, read in fields.items():
+            for name, read in headers:
                 values[name] = read(payload, delivery_count)
+            if fields:
+                bare = bare_offset(payload)
+                for name, index, meaning in fields:
+                    values[name] = meaning(property_at(payload, bare, index))
             return select(values.get)
         except _FAULTS:
             return False
 
-    return by_fields if fields or not names else by_properties
+    return by_all if headers or fields or not names else by_properties
 
 
 # -- header and properties ---------------------------------------------------------------------------------------------
-
-_Read = Callable[[bytes, int], Any]
-
-
-def _field(index: int, meaning: Callable[[Any], Any]) -> _Read:
-    """A field of the properties section."""
-
-    def read(payload: bytes, delivery_count: int) -> Any:
-        return meaning(property_at(payload, bare_offset(payload), index))
-
-    return read
 
 
 def _text(value: Any) -> str | None:
@@ -121,20 +115,24 @@ def _priority(payload: bytes, delivery_count: int) -> int:
     return 4 if header is None else min(header.priority, 9)
 
 
-_FIELDS: Mapping[str, _Read] = {
-    "JMSCorrelationID": _field(CORRELATION_ID, correlation_id_text),
+_HEADERS: Mapping[str, Callable[[bytes, int], Any]] = {
     "JMSDeliveryMode": _delivery_mode,
-    "JMSMessageID": _field(MESSAGE_ID, message_id_text),
     "JMSPriority": _priority,
-    "JMSTimestamp": _field(CREATION_TIME, _moment),
-    "JMSType": _field(SUBJECT, _text),
     "JMSXDeliveryCount": lambda payload, delivery_count: min(delivery_count + 1, _INT_MAX),
-    "JMSXGroupID": _field(GROUP_ID, _text),
-    "JMSXGroupSeq": _field(GROUP_SEQUENCE, _group_sequence),
-    "JMSXUserID": _field(USER_ID, _user_id),
-    "JMS_AMQP_REPLY_TO_GROUP_ID": _field(REPLY_TO_GROUP_ID, _text),
 }
-"""The names that are no application properties, each with how it is read."""
+"""The names that stand in the header, each with how it is read."""
+
+_FIELDS: Mapping[str, tuple[int, Callable[[Any], Any]]] = {
+    "JMSCorrelationID": (CORRELATION_ID, correlation_id_text),
+    "JMSMessageID": (MESSAGE_ID, message_id_text),
+    "JMSTimestamp": (CREATION_TIME, _moment),
+    "JMSType": (SUBJECT, _text),
+    "JMSXGroupID": (GROUP_ID, _text),
+    "JMSXGroupSeq": (GROUP_SEQUENCE, _group_sequence),
+    "JMSXUserID": (USER_ID, _user_id),
+    "JMS_AMQP_REPLY_TO_GROUP_ID": (REPLY_TO_GROUP_ID, _text),
+}
+"""The names that are fields of the properties, each with its position and what it says to JMS."""
 
 _NEVER = frozenset({"JMS_AMQP_TTL", "JMS_AMQP_ACK_TYPE"})
 """Names that say how a message is to be sent, or acknowledged; a message on its way has none of them."""
