@@ -35,6 +35,11 @@ def test_management_runs() -> None:
     run(page, blocks(page))
 
 
+def test_the_simplified_api_runs_from_top_to_bottom() -> None:
+    page = ROOT / "docs/simplified-api.md"
+    run(page, blocks(page))
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("from-*.md")), ids=lambda page: page.stem)
 def test_the_program_of_a_migration_page_runs(page: Path) -> None:
     """Those blocks of it that are ours: each makes invoices of the orders, and leaves none of these."""
