@@ -1,4 +1,4 @@
-"""A message that cannot be read is given back, as failed and undeliverable here, and told: never dropped, never looped."""
+"""A message that cannot be read is given back, as failed and undeliverable here, and reported: not lost, not looped."""
 
 from __future__ import annotations
 
