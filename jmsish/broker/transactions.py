@@ -131,22 +131,30 @@ class Transaction:
         """Why it cannot be committed, or None: everything that can fail is found here."""
         if self.failure is not None:
             return self.failure
-        sums: dict[Queue, list[int]] = {}
-        for target, _, payload in self.posts:
-            for queue in (target,) if isinstance(target, Queue) else target.present:
-                total = sums.setdefault(queue, [0, 0])
-                total[0] += 1
-                total[1] += len(payload)
-        for queue, (messages, octets) in sums.items():
-            why = queue.refusal(messages, octets)
-            if why:
-                return AmqpError(ROLLBACK, why)
+        why = self._lack_of_room()
+        if why:
+            return AmqpError(ROLLBACK, why)
         for work in self.work:
             queue = work.consumer.queue
             # What was taken from a subscription that has ended since is gone with it, and that is what was wanted.
             if queue.deleted and not queue.name.startswith(SUBSCRIPTION):
                 return AmqpError(ROLLBACK, f"the queue {queue.name!r} is gone")
         return None
+
+    def _lack_of_room(self) -> str | None:
+        sums: dict[Sink, list[int]] = {}
+        for target, _, payload in self.posts:
+            total = sums.setdefault(target, [0, 0])
+            total[0] += 1
+            total[1] += len(payload)
+        # One queue may be the target of some posts, and one of several that others are routed to.
+        of_queues: dict[Queue, list[int]] = {}
+        for target, (messages, octets) in sums.items():
+            for queue in (target,) if isinstance(target, Queue) else target.present:
+                total = of_queues.setdefault(queue, [0, 0])
+                total[0] += messages
+                total[1] += octets
+        return next(filter(None, (queue.refusal(*total) for queue, total in of_queues.items())), None)
 
     def commit(self, settlement: Settlement) -> None:
         """Apply all of it; nothing here can fail. Posted messages become visible last."""

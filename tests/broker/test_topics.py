@@ -434,6 +434,20 @@ def test_a_commit_is_refused_where_one_subscription_is_full(world: World) -> Non
     assert depths(world) == {"one": 1, "two": 1}
 
 
+def test_a_commit_counts_what_comes_to_a_queue_by_all_its_ways(prices: World) -> None:
+    peer = prices.connect()
+    prices.broker.declare_queue("q", max_messages=2)
+    queue = prices.broker.router.queues["q"]
+    prices.broker.router.exchanges.declare("prices", "topic").bind(queue, "#")
+    controller = peer.controller()
+    for count, answer in ((1, None), (2, "amqp:transaction:rollback")):
+        txn = controller.declare()
+        peer.sender("q").send(*"m" * (count - 1), state=in_transaction(txn))
+        publisher(peer, "prices").send("m", state=in_transaction(txn))
+        assert controller.commit(txn) == answer
+    assert prices.bodies("q") == ["m"]
+
+
 def test_what_was_taken_from_a_subscription_that_has_gone_can_be_committed(world: World) -> None:
     peer = world.connect()
     receiver, controller = subscriber(peer), peer.controller()

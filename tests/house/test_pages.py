@@ -30,8 +30,9 @@ def test_getting_started_runs_from_top_to_bottom() -> None:
     run(page, blocks(page))
 
 
-def test_management_runs() -> None:
-    page = ROOT / "docs/management.md"
+@pytest.mark.parametrize("name", ["management", "topics"])
+def test_a_page_about_the_broker_runs(name: str) -> None:
+    page = ROOT / f"docs/{name}.md"
     run(page, blocks(page))
 
 
