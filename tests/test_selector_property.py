@@ -15,8 +15,8 @@ from jmsish.selector import Selector
 from jmsish.selector.like import matcher
 from tests.selector_cases import foreign_octets, made, octets_of, received
 
-# An expression is a tuple: what it is, and what it is made of. Written out it has a parenthesis around each part, so
-# that precedence, which is tested by cases, does not matter here.
+# An expression is a tuple: what it is, and what it is made of. It is written out with a parenthesis around each part,
+# and with as few as rule 193 allows.
 Expression = tuple[Any, ...]
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "s", "t", "flag", "absent"])
@@ -89,6 +89,39 @@ def written(expression: Expression) -> str:
     if kind == "not":
         return f"NOT ({written(parts[0])})"
     return f" {kind.upper()} ".join([f"({written(part)})" for part in parts])
+
+
+# Rule 193: the higher, the tighter.
+LEVELS = {"or": 1, "and": 2, "not": 3, "+": 5, "-": 5, "*": 6, "/": 6, "minus": 7, "plus": 7, "name": 8}
+
+
+def level_of(expression: Expression) -> int:
+    """How tightly an expression binds; a literal that begins with a sign binds as a sign does."""
+    kind = expression[0]
+    if kind == "value":
+        return 7 if repr(expression[1]).startswith("-") else 8
+    return LEVELS.get(kind, 4)
+
+
+def bare(expression: Expression, least: int = 0) -> str:
+    """The text with no more parentheses than it needs where what binds ``least`` may stand."""
+    kind, *parts = expression
+    level = level_of(expression)
+    if kind in ("and", "or", "+", "-", "*", "/"):
+        first, *rest = parts
+        text = f" {kind.upper()} ".join([bare(first, level), *[bare(part, level + 1) for part in rest]])
+    elif kind == "not":
+        text = f"NOT {bare(parts[0], level)}"
+    elif kind in ("minus", "plus"):
+        text = f"{'-' if kind == 'minus' else '+'} {bare(parts[0], level)}"
+    elif kind == "between":
+        operand, low, high = [bare(part, 5) for part in parts[:3]]
+        text = f"{operand} {'NOT ' if parts[3] else ''}BETWEEN {low} AND {high}"
+    elif kind in ("=", "<>", "<", "<=", ">", ">="):
+        text = f"{bare(parts[0], 5)} {kind} {bare(parts[1], 5)}"
+    else:
+        text = written(expression)
+    return text if level >= least else f"({text})"
 
 
 # -- the plain evaluator -----------------------------------------------------------------------------------------------
@@ -182,10 +215,10 @@ def evaluated(expression: Expression, message: dict[str, Any]) -> Any:
 @example(("=", ("-", ("name", "a"), ("value", 1)), ("value", 2**63 - 1)), {"a": -(2**63)})
 @example(("between", ("name", "a"), ("name", "absent"), ("value", 1), True), {"a": 5})
 def test_a_compiled_selector_has_the_value_that_the_rules_give(condition: Expression, message: dict[str, Any]) -> None:
-    text = written(condition)
     value = truth(evaluated(condition, message))
-    assert Selector(text).select(message.get) is (value is True)
-    assert Selector(f"NOT ({text})").select(message.get) is (value is False)
+    for text in (written(condition), bare(condition)):
+        assert Selector(text).select(message.get) is (value is True), text
+        assert Selector(f"NOT ({text})").select(message.get) is (value is False), text
 
 
 @given(CONDITIONS, MESSAGES)
