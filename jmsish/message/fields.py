@@ -40,6 +40,7 @@ JMS_ANNOTATIONS = frozenset(
 
 OCTET_STREAM = "application/octet-stream"
 JAVA_OBJECT = "application/x-java-serialized-object"
+PICKLED = "application/x-python-serialize"
 
 
 class MessageSource(Protocol):

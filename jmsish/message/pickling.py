@@ -15,10 +15,7 @@ from typing import Any
 
 from jmsish.errors import MessageFormatError
 
-__all__ = ["PICKLED", "pickled", "unpickled"]
-
-PICKLED = "application/x-python-serialize"
-"""The content type of a pickle."""
+__all__ = ["pickled", "unpickled"]
 
 _PROTOCOL = 4
 """Read by every Python that there is since 3.4."""

@@ -205,6 +205,16 @@ async def test_rule_84_rule_148_headers_of_the_application_and_of_the_send(face:
     assert received.jms_delivery_time == received.jms_timestamp and not received.jms_redelivered
 
 
+async def test_rule_91_what_a_send_says_by_itself(face: Face) -> None:
+    """Persistent, of priority 4, without end, due at once."""
+    play = await stage(face, "auto")
+    message = play.session.create_text_message("x")
+    received, plain = await sent(play, message, "y")
+    for each in (message, received, plain):
+        assert (each.jms_delivery_mode, each.jms_priority, each.jms_expiration) == (DeliveryMode.PERSISTENT, 4, 0)
+        assert each.jms_delivery_time == each.jms_timestamp > 0
+
+
 async def test_rule_86_m21_ids_are_unique(face: Face) -> None:
     """They begin `ID:`, and no two of any producer are the same."""
     play = await stage(face, "auto")

@@ -101,7 +101,7 @@ async def test_it_stays_whatever_the_mode(face: Face, mode: str, prefetch: int) 
         await play.give_back()
         (message, _) = await expect(consumer, "good[R2] none")
     await play.settle(message)
-    await consumer.close()
+    await play.session.close()
     await play.queue.comes_to(2, acquired=0)
     assert len(heard.items) == 2
 
