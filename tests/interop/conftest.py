@@ -59,3 +59,11 @@ def artemis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     need(fetch.artemis)
     with brokers.artemis(tmp_path_factory.mktemp("artemis")) as target:
         yield f"amqp://{target}"
+
+
+@pytest.fixture(scope="session")
+def broker_j(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Qpid Broker-J that makes queues on first use."""
+    need(fetch.broker_j)
+    with brokers.broker_j(tmp_path_factory.mktemp("broker-j")) as target:
+        yield f"amqp://{target}"

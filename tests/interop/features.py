@@ -15,17 +15,18 @@ Seen = dict[str, Any]
 
 
 class Features:
-    """One scenario at a broker: `Features(url).run(name)`."""
+    """One scenario at a broker: `Features(url).run(name)`. `exchange` is where its topics are, if they are keys."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, exchange: str = "") -> None:
         self.url = url
+        self.exchange = exchange
         self.unique = uuid.uuid4().hex
         self.stack = ExitStack()
 
     def run(self, scenario: str) -> Seen:
         with self.stack:
             self.session = self.connect().create_session()
-            self.topic = self.session.create_topic(f"features.{scenario}.{self.unique}")
+            self.topic = self.session.create_topic(f"{self.exchange}features.{scenario}.{self.unique}")
             self.queue = self.session.create_queue(f"features.{scenario}.{self.unique}.queue")
             seen: Seen = getattr(self, scenario)()
             return seen

@@ -1,4 +1,4 @@
-"""Subscriptions, selectors, browsers, temporary destinations, groups, delay: Qpid JMS at our broker, jmsish at Artemis.
+"""Subscriptions, selectors, browsers, temporary destinations, groups, delay: Qpid JMS at our broker, jmsish at others.
 
 The scenarios are the same, in two languages, and so is what they must see.
 """
@@ -88,3 +88,14 @@ def test_qpid_jms_at_the_bundled_broker(of_java: dict[str, Any], scenario: str) 
 @pytest.mark.parametrize("scenario", EXPECTED)
 def test_jmsish_at_artemis(artemis: str, scenario: str) -> None:
     assert Features(artemis).run(scenario) == EXPECTED[scenario]
+
+
+NOT_AT_BROKER_J = {
+    "temporary_topic": "set to make queues, it makes one of the address that a consumer of the topic names",
+    "delay": "queues hold delayed messages only where they are told to when they are made",
+}
+
+
+@pytest.mark.parametrize("scenario", [scenario for scenario in EXPECTED if scenario not in NOT_AT_BROKER_J])
+def test_jmsish_at_broker_j(broker_j: str, scenario: str) -> None:
+    assert Features(broker_j, "amq.topic/").run(scenario) == EXPECTED[scenario]
