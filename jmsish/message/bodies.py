@@ -10,6 +10,7 @@ from jmsish.message.base import UNREAD, Message
 from jmsish.message.content_types import charset_of
 from jmsish.message.contents import copy_value, fresh
 from jmsish.message.fields import AMQP_VALUE, DATA, JAVA_OBJECT, PICKLED
+from jmsish.message.pickling import pickled, unpickled
 
 __all__ = ["ObjectMessage", "TextMessage", "read_body"]
 
@@ -137,8 +138,6 @@ class ObjectMessage(Message):
 
         ``MessageFormatError`` if it cannot be pickled.
         """
-        from jmsish.message.pickling import pickled  # only for who asks for it
-
         self._check_writable_body()
         self._body = pickled(value)
         self._content_type = PICKLED
@@ -151,8 +150,6 @@ class ObjectMessage(Message):
         ``allow`` says what may be built; numbers, texts, octets, lists, tuples, maps and sets always may.
         ``MessageFormatError`` if anything else is in it, or the body is no pickle; ``TypeError`` for a wrong ``allow``.
         """
-        from jmsish.message.pickling import unpickled  # only for who asks for it
-
         octets = self.object
         if self._content_type != PICKLED or not isinstance(octets, bytes):
             raise MessageFormatError(f"the body is no pickle: its content type is {self._content_type!r}")

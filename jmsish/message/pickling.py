@@ -9,8 +9,7 @@ pickles only of senders that are trusted to that degree.
 from __future__ import annotations
 
 import io
-import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from jmsish.errors import MessageFormatError
@@ -23,24 +22,12 @@ _PROTOCOL = 4
 
 def pickled(value: Any) -> bytes:
     """The value as octets; ``MessageFormatError`` if it cannot be pickled."""
+    import pickle  # for the few who ask for it: not a part of every start
+
     try:
         return pickle.dumps(value, _PROTOCOL)
     except Exception as fault:  # an object's own __reduce__ may raise anything
         raise MessageFormatError(f"a value of type {type(value).__name__} cannot be pickled: {fault}") from fault
-
-
-class _Unpickler(pickle.Unpickler):
-    """Knows the classes that are allowed, and imports none."""
-
-    def __init__(self, octets: bytes, allowed: Mapping[tuple[str, str], type]) -> None:
-        super().__init__(io.BytesIO(octets))
-        self._allowed = allowed
-
-    def find_class(self, module: str, name: str) -> Any:
-        found = self._allowed.get((module, name))
-        if found is None:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not among the classes allowed")
-        return found
 
 
 def unpickled(octets: bytes, allow: Iterable[type]) -> Any:
@@ -49,6 +36,26 @@ def unpickled(octets: bytes, allow: Iterable[type]) -> Any:
     ``TypeError`` for an ``allow`` that is no collection of classes; ``MessageFormatError`` for a pickle that asks for
     anything else, or is none.
     """
+    import pickle  # as above
+
+    allowed = _by_name(allow)
+
+    class Unpickler(pickle.Unpickler):
+        """Knows the classes that are allowed, and imports none."""
+
+        def find_class(self, module: str, name: str) -> Any:
+            found = allowed.get((module, name))
+            if found is None:
+                raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not among the classes allowed")
+            return found
+
+    try:
+        return Unpickler(io.BytesIO(octets)).load()
+    except Exception as fault:  # an allowed class may raise anything at what the sender gives it
+        raise MessageFormatError(f"the pickle cannot be read: {fault}") from fault
+
+
+def _by_name(allow: Iterable[type]) -> dict[tuple[str, str], type]:
     if isinstance(allow, type) or not isinstance(allow, Iterable):
         raise TypeError(f"allow is a collection of classes, not {allow!r}")
     allowed = {}
@@ -56,7 +63,4 @@ def unpickled(octets: bytes, allow: Iterable[type]) -> Any:
         if not isinstance(kind, type):
             raise TypeError(f"allow takes classes, not {kind!r}")
         allowed[kind.__module__, kind.__qualname__] = kind
-    try:
-        return _Unpickler(octets, allowed).load()
-    except Exception as fault:  # an allowed class may raise anything at what the sender gives it
-        raise MessageFormatError(f"the pickle cannot be read: {fault}") from fault
+    return allowed
