@@ -6,12 +6,14 @@ import ssl
 import sys
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from datetime import timedelta
 from time import time
 from typing import Any
 
 from jmsish._consuming import check_destination as check_destination
 from jmsish._creators import Creators
+from jmsish._streams import EMPTY_BODY, message_of_stream
 from jmsish._version import VERSION
 from jmsish.client.connection import DESIRED, ClientConnection, check_client_id
 from jmsish.client.producer import ClientProducer, Completion
@@ -20,6 +22,8 @@ from jmsish.destination import Destination
 from jmsish.engine.codec import MessageTemplate, encode_for_send
 from jmsish.engine.engine import Engine
 from jmsish.engine.sasl import SaslClient
+from jmsish.engine.session import INCOMING_WINDOW
+from jmsish.engine.streaming import STREAM_FRAME, STREAM_WINDOW
 from jmsish.errors import IllegalStateError, JMSError
 from jmsish.message import (
     Message,
@@ -70,6 +74,7 @@ def make_core(target: ConnectionTarget, client_id: str | None) -> ClientConnecti
     options = target.options
     trusted = target.scheme == "vm"
     peer = f"vm://{target.name}" if trusted else f"{target.host}:{target.port}"
+    streams = options.stream_threshold is not None
     sasl = None
     if not trusted or target.username is not None:
         sasl = SaslClient(username=target.username, password=target.password, mechanisms=options.sasl_mechanisms)
@@ -77,7 +82,8 @@ def make_core(target: ConnectionTarget, client_id: str | None) -> ClientConnecti
         server=False,
         container_id=client_id or f"jmsish:{uuid.uuid4()}",
         hostname=(options.vhost or None) if options.vhost is not None else target.host,
-        max_frame_size=options.max_frame_size,
+        max_frame_size=min(options.max_frame_size, STREAM_FRAME) if streams else options.max_frame_size,
+        incoming_window=STREAM_WINDOW if streams else INCOMING_WINDOW,
         idle_timeout=None if trusted else options.idle_timeout or None,
         desired_capabilities=DESIRED,
         properties={"product": "jmsish", "version": VERSION, "platform": f"Python {sys.version.split()[0]}"},
@@ -233,6 +239,26 @@ class ProducerFace(ProducerSettings):
         if keep or wanted != AS_THE_PRODUCER_SAYS or self._delivery_delay or not plain:
             return self._prepare(body, destination, *wanted)
         return None, self._octets(body, destination), self._delivery_mode
+
+    def _make_head(
+        self, given: Any, destination: Destination, wanted: tuple[Any, ...]
+    ) -> tuple[Message, bytes, DeliveryMode]:
+        """The message of a stream, and its octets up to the body."""
+        message, payload, mode = self._prepare(message_of_stream(given), destination, *wanted)
+        assert payload.endswith(EMPTY_BODY)
+        return message, payload[: -len(EMPTY_BODY)], mode
+
+    def _context(
+        self, message: Message | None, mode: DeliveryMode, on_completion: CompletionListener | None
+    ) -> Future[Any] | Completion | None:
+        """Who is to hear of the outcome: a callback, who waits, or nobody."""
+        if on_completion is not None and message is not None:
+            if not callable(on_completion):
+                raise TypeError(f"on_completion is a callable or None, not {type(on_completion).__name__}")
+            return Completion(on_completion, message)
+        if mode is DeliveryMode.PERSISTENT and self._core.session.controller is None:
+            return Future()
+        return None
 
     def _octets(self, body: Any, destination: Destination) -> bytes:
         """The octets of a message that is only its body, by the producer's settings: what most messages are."""

@@ -125,10 +125,6 @@ class JMSSecurityError(JMSError):
     """The credentials were refused, or the user may not do this."""
 
 
-class OperationTimeoutError(JMSError):
-    """The peer did not answer within the time allowed."""
-
-
 class MessageFormatError(JMSError):
     """A value cannot be read, or written, as the type asked for."""
 
@@ -160,6 +156,13 @@ class _OutcomeError(JMSError):
     ) -> None:
         super().__init__(message, scope=scope, condition=condition, description=description, info=info)
         self.outcome_unknown = outcome_unknown
+
+
+class OperationTimeoutError(_OutcomeError):
+    """Something took longer than the time allowed for it.
+
+    ``outcome_unknown`` is true when it was a send that had left, or had begun to: the broker may have the message.
+    """
 
 
 class SendRejectedError(_OutcomeError):

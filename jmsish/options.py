@@ -114,6 +114,9 @@ class ConnectionOptions(_Checked):
     """What the broker wants before the names of queues; ``None``: what it says itself."""
     topic_prefix: str | None = _option(None, TEXT)
     """What the broker wants before the names of topics; ``None``: what it says itself."""
+    stream_threshold: int | None = _option(None, count(1, optional=True))
+    """A ``BytesMessage`` of more octets is handed over while it arrives, to be read by ``message.open()``; ``None``:
+    every message is handed over whole. A connection with a threshold has smaller frames and windows."""
     populate_user_id: bool = _option(False, FLAG)
     """Whether sent messages carry the user name as ``JMSXUserID``."""
 

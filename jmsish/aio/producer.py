@@ -8,9 +8,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jmsish._facade import CompletionListener, Duration, ProducerFace, forbid_in_completion
+from jmsish._streams import Parts, size_of_stream
 from jmsish.aio.closing import Closing
-from jmsish.client.producer import ClientProducer, Completion, rejection
+from jmsish.aio.streams import awaited_pieces
+from jmsish.client.producer import ClientProducer, rejection
+from jmsish.client.sending import StreamedSend
 from jmsish.destination import Destination
+from jmsish.errors import OperationTimeoutError
 from jmsish.modes import DeliveryMode
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ class MessageProducer(ProducerFace, Closing):
 
     async def send(
         self,
-        message_or_body: Any,
+        message_or_body: Any = None,
         *,
         destination: Destination | None = None,
         delivery_mode: DeliveryMode | None = None,
@@ -35,14 +39,18 @@ class MessageProducer(ProducerFace, Closing):
         delivery_delay: Duration | None = None,
         properties: Mapping[str, Any] | None = None,
         on_completion: CompletionListener | None = None,
+        stream: Any = None,
     ) -> None:
-        """Send a message, or a body: str, bytes, dict, list or tuple, or None.
+        """Send a message, or a body: str, bytes, dict, list or tuple, or None; with `stream`, a body piece by piece.
 
         A persistent message outside a transaction is sent when this returns: the broker has it.  With `on_completion`
         the call returns at once, and `on_completion(message, error_or_None)` is called in another thread when the
-        broker has answered.  Durations are seconds.  Raises `SendRejectedError` when the broker does not take the
-        message, `OperationTimeoutError` after `send_timeout`, `ConnectionLostError` (with `outcome_unknown`) when the
-        connection fails (JMS 3.1, 7.2 and 7.3).
+        broker has answered.  Durations are seconds.  `stream` is a file open for reading in binary mode, or an iterable
+        of bytes; it is read as fast as the broker takes it, and becomes the body of a `BytesMessage`: of the one that
+        is given beside it, for its headers and properties, or of a new one.  Raises `SendRejectedError` when the broker
+        does not take the message, `OperationTimeoutError` after `send_timeout`, `ConnectionLostError` when the
+        connection fails (both with `outcome_unknown` where the broker may have the message), and whatever the stream
+        raises, with nothing sent (JMS 3.1, 7.2 and 7.3).
         """
         session = self._session
         async with session._exclusive:
@@ -50,14 +58,14 @@ class MessageProducer(ProducerFace, Closing):
             core.check()
             target = self._choose_destination(destination)
             wanted = (delivery_mode, priority, time_to_live, delivery_delay, properties)
-            message, payload, mode = self._make(message_or_body, target, wanted, on_completion is not None)
             if core.destination is None:
                 core = await driver.run(core.target_for(target))
-            context: Future[Any] | Completion | None = None
-            if on_completion is not None and message is not None:
-                context = Completion(on_completion, message)
-            elif mode is DeliveryMode.PERSISTENT and session._core.controller is None:
-                context = Future()
+            if stream is not None:
+                return await self._send_stream(core, stream, message_or_body, target, wanted, on_completion)
+            message, payload, mode = self._make(message_or_body, target, wanted, on_completion is not None)
+            if driver.is_blocked:
+                await driver.room(core.session.connection.send_deadline())
+            context = self._context(message, mode, on_completion)
             driver.core.now = monotonic()
             posted = core.post(payload, context)
             if not posted:
@@ -65,9 +73,55 @@ class MessageProducer(ProducerFace, Closing):
             if posted:
                 session._follow_up()
             if isinstance(context, Future):
-                refused = rejection(await driver.wait(context, core.session.connection.send_deadline()))
-                if refused is not None:
-                    raise refused
+                await self._await_outcome(context)
+
+    async def _await_outcome(self, outcome: Future[Any]) -> None:
+        """Wait until the broker has answered; raises what the answer means."""
+        deadline = self._core.session.connection.send_deadline()
+        try:
+            refused = rejection(await self._session._driver.wait(outcome, deadline))
+        except OperationTimeoutError as late:
+            late.outcome_unknown = True
+            raise
+        if refused is not None:
+            raise refused
+
+    async def _send_stream(
+        self,
+        core: ClientProducer,
+        stream: Any,
+        given: Any,
+        target: Destination,
+        wanted: tuple[Any, ...],
+        on_completion: CompletionListener | None,
+    ) -> None:
+        driver = self._session._driver
+        message, head, mode = self._make_head(given, target, wanted)
+        context = self._context(message, mode, on_completion)
+        sending = StreamedSend(core, context)
+        if not await driver.run(sending.begin(), cancellable=True):
+            return
+        try:
+            parts = Parts(head, size_of_stream(stream), sending.room)
+            async for piece in awaited_pieces(stream, parts.piece):
+                for part in parts.add(piece):
+                    await self._put(sending, part, last=False)
+            await self._put(sending, parts.end(), last=True)
+        except BaseException:
+            driver.call(sending.abort)
+            driver.nudge()
+            raise
+        if isinstance(context, Future):
+            await self._await_outcome(context)
+
+    async def _put(self, sending: StreamedSend, part: bytes, last: bool) -> None:
+        """Write a part: as long as session and socket do not take it, nothing more is read from the stream."""
+        driver = self._session._driver
+        if not driver.call(sending.put, part, last):
+            await driver.run(sending.wait(), cancellable=True)
+        driver.flush()
+        if driver.is_blocked:
+            await driver.room(self._core.session.connection.send_deadline())
 
     async def close(self) -> None:
         """Close the producer, once the outcome of everything it sent is known.  Twice is silent."""

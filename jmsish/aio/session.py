@@ -13,13 +13,14 @@ from jmsish.aio.consumer import MessageConsumer, QueueBrowser
 from jmsish.aio.exclusive import Exclusive
 from jmsish.aio.listeners import ListenerTask
 from jmsish.aio.producer import MessageProducer
+from jmsish.aio.streams import open_body
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer
 from jmsish.client.session import ClientSession
 from jmsish.client.subscriptions import Subscription
 from jmsish.destination import Destination, TemporaryQueue, TemporaryTopic, Topic
 from jmsish.engine.delivery import Delivery
-from jmsish.message import Message
+from jmsish.message import BytesMessage, Message
 from jmsish.modes import AcknowledgeMode
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class _Acknowledger:
         async with session._exclusive:
             session._driver.call(session._core.ledger.acknowledge, self._delivery, message._ack_type)
             session._driver.flush()
+
+    def open(self, message: BytesMessage) -> Any:
+        return open_body(self._session, message)
 
 
 class Session(SessionFace, Closing):

@@ -84,7 +84,10 @@ class ClientConnection:
         """What is being acted on: where that is broken off, some outcomes in it are not told yet."""
         self._named = 0
         self._settling: dict[Link, Future[None]] = {}
-        self._rare: dict[int, Callable[..., None]] = {
+        self._rare = self._rare_events()
+
+    def _rare_events(self) -> dict[int, Callable[..., None]]:
+        return {
             events.OPENED: self._on_opened,
             events.CLOSED: self._on_closed,
             events.BEGUN: self._on_begun,
@@ -92,6 +95,10 @@ class ClientConnection:
             events.ATTACHED: self._on_attached,
             events.DETACHED: self._on_detached,
             events.FLOWED: self._on_flowed,
+            events.ABORTED: self._on_aborted,
+            events.PARTIAL: self._on_partial,
+            events.ARRIVED: self._on_arrived,
+            events.SENT: self._on_sent,
             events.FAILED: self._on_failed,
         }
 
@@ -123,7 +130,12 @@ class ClientConnection:
         self._at_hand = []
 
     def take_output(self) -> bytes:
-        return self.engine.take_output()
+        engine = self.engine
+        if not engine.throttled:
+            return engine.take_output()
+        octets = engine.take_output()
+        self.process()  # what waited for the output to be taken has left
+        return octets
 
     @property
     def output_size(self) -> int:
@@ -223,6 +235,18 @@ class ClientConnection:
     def _on_flowed(self, link: Link, properties: object) -> None:
         if link.context is not None:
             link.context.on_credit()
+
+    def _on_aborted(self, link: Link, delivery: Delivery) -> None:
+        link.context.on_aborted(delivery)
+
+    def _on_partial(self, link: Link, delivery: Delivery) -> None:
+        link.context.on_partial(delivery)
+
+    def _on_arrived(self, link: Link, delivery: Delivery) -> None:
+        link.context.on_arrived(delivery)
+
+    def _on_sent(self, link: Link, delivery: Delivery) -> None:
+        settle(link.context.credited)
 
     def _on_disposed(self, session: EngineSession, deliveries: list[Delivery], state: Any, settled: bool,
                      sender_role: bool) -> None:

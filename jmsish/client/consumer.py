@@ -17,10 +17,12 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from jmsish.client.arriving import begin_arrival
 from jmsish.client.attaching import what_is_missing, why_detached
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.waiting import waits_to_receive
 from jmsish.engine.outcomes import RELEASED, AmqpError
+from jmsish.engine.streaming import want
 from jmsish.errors import IllegalStateError, JMSError, OperationTimeoutError
 from jmsish.modes import AcknowledgeMode
 
@@ -113,11 +115,16 @@ class ClientConsumer:
         link = self.link
         if self.drained is not None:
             return self.drained
-        if link is None or not link.remote_attached or (link.credit == 0 and link.current is None):
+        if link is None or not link.remote_attached or (link.credit == 0 and not self._is_amid()):
             return None
         self.drained = Future()
         link.flow(max(link.credit, 1), drain=True)
         return self.drained
+
+    def _is_amid(self) -> bool:
+        """Whether half a delivery is here; one that is read while it arrives counts as whole."""
+        current = self.link.current if self.link is not None else None
+        return current is not None and current.stream is None
 
     def wait_drained(self, drained: Future[None], deadline: float | None) -> Procedure[None]:
         """Wait for the answer to a drain, asking again now and then until `deadline`.
@@ -129,6 +136,7 @@ class ClientConsumer:
         while True:
             until = connection.now + patience
             last = deadline is not None and until >= deadline
+            want(self.session.engine_session, True)
             try:
                 yield drained, deadline if last else until
                 return
@@ -138,6 +146,8 @@ class ClientConsumer:
                     raise
                 link.flow(max(link.credit, 1), drain=True)
                 patience *= 2
+            finally:
+                want(self.session.engine_session, False)
 
     def on_credit(self) -> None:
         """The broker moved our credit: a drain is answered once none is left and no delivery is half here.
@@ -151,13 +161,38 @@ class ClientConsumer:
             return
         if link is not None and link.credit > 0:
             return
-        if link is not None and link.current is not None:
+        if link is not None and self._is_amid():
             link.flow(1, drain=True)
             return
         drained, self.drained = self.drained, None
         settle(drained)
 
     # -- deliveries ------------------------------------------------------------------------------------------------
+
+    def on_partial(self, delivery: Delivery) -> None:
+        """A large delivery has begun to arrive."""
+        if begin_arrival(delivery):
+            self.on_delivery(delivery)
+
+    def on_arrived(self, delivery: Delivery) -> None:
+        """More of a delivery that is read while it arrives, or its end."""
+        reading = self.session.reading
+        if reading is not None and reading.delivery is delivery:
+            reading.on_arrived()
+        if self.drained is not None:
+            self.on_credit()
+
+    def on_aborted(self, delivery: Delivery) -> None:
+        """The broker gave up a delivery of which a part is here; who reads it hears of it."""
+        reading = self.session.reading
+        if delivery in self.buffer:
+            self.buffer.remove(delivery)
+        elif reading is not None and reading.delivery is delivery:
+            reading.fail(JMSError("the broker took the message back while it was sending it", scope="delivery"))
+        if delivery.stream is not None:
+            delivery.stream.drop()
+        if self.drained is not None:
+            self.on_credit()
 
     def on_delivery(self, delivery: Delivery) -> None:
         if self.closed and self.drained is None:
@@ -191,6 +226,8 @@ class ClientConsumer:
         """The fast way of `receive`: a delivery that needs no waiting, handed over; None where it has to be asked."""
         session = self.session
         if not self.buffer or not session.connection.started or self.closed or self.failure is not None:
+            return None
+        if session.reading is not None:
             return None
         controller = session.controller
         if (controller is not None and controller.accepted is None) or session.is_listening:
@@ -234,6 +271,7 @@ class ClientConsumer:
         """
         yield from self.session.ready_to_consume()
         self.check()
+        self.session.end_reading()
         connection = self.session.connection
         while True:
             if self.closing:
@@ -251,11 +289,13 @@ class ClientConsumer:
                 return None
             waiter: Future[None] = Future()
             self.waiter = waiter
+            want(self.session.engine_session, True)
             try:
                 yield waiter, deadline
             except OperationTimeoutError:
                 wait = False
             finally:
+                want(self.session.engine_session, False)
                 if self.waiter is waiter:
                     self.waiter = None
                 self.demand = False
@@ -337,6 +377,8 @@ class ClientConsumer:
             fail(self.attached, missing)
             return
         settle(self.attached)
+        if not self.browsing:
+            link.stream_from = self.session.connection.options.stream_threshold or 0
         self.replenish()
 
     def abandon(self) -> None:
@@ -357,17 +399,26 @@ class ClientConsumer:
             if not told:
                 self.session.connection.report(failure)
         self.on_credit()
-        self.unread()
+        self._drop_unread()
         settle(self.detached)
 
+    def _drop_unread(self) -> None:
+        """The link is gone, and with it what nobody has read."""
+        for delivery in self.unread():
+            if delivery.stream is not None:
+                delivery.stream.drop()
+
     def _left(self) -> None:
+        reading = self.session.reading
+        if reading is not None and reading.consumer is self and not reading.delivery.complete:
+            reading.fail(self.failure or IllegalStateError("the consumer ended while its message was read"))
         self.link = None
         self.session.connection.subscriptions.leave(self)
 
     def fail(self, error: JMSError) -> None:
         self.failure = error
         self._left()
-        self.buffer.clear()
+        self._drop_unread()
         drained, self.drained = self.drained, None
         waiter, self.waiter = self.waiter, None
         for future in (self.attached, drained, waiter, self.detached):

@@ -21,8 +21,8 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from jmsish.client.arriving import begin_reading, received_from
 from jmsish.client.links import OUTCOMES_OF_POLICY
-from jmsish.engine.codec import ReceivedMessage
 from jmsish.engine.outcomes import (
     ACCEPTED,
     MODIFIED_FAILED,
@@ -84,7 +84,7 @@ class ClientLedger:
         connection = self.session.connection
         outcome: DeliveryState = MODIFIED_FAILED_UNDELIVERABLE
         try:
-            received = ReceivedMessage(delivery.payload)
+            received = received_from(consumer, delivery)
             header = received.prefix.header
             expiry = received.check()
             # M15: a time to live alone counts from the arrival
@@ -125,6 +125,8 @@ class ClientLedger:
         elif in_listener and (mode is AcknowledgeMode.AUTO or mode is AcknowledgeMode.DUPS_OK):
             consumer.unsettled += 1
             self.current = (consumer, delivery)
+        elif delivery.stream is not None and (mode is AcknowledgeMode.AUTO or mode is AcknowledgeMode.DUPS_OK):
+            consumer.unsettled += 1  # settled when it was read (`ArrivingBody`)
         elif mode is AcknowledgeMode.AUTO:
             session.engine_session.disposition(delivery, ACCEPTED, True)
         else:
@@ -133,6 +135,8 @@ class ClientLedger:
                 self._acknowledge_lazily(delivery)
             else:
                 self.delivered[delivery.id] = delivery
+        if delivery.stream is not None:
+            begin_reading(consumer, delivery, in_listener)
         consumer.replenish()
 
     def _enlist(self, consumer: ClientConsumer, delivery: Delivery) -> None:
@@ -161,8 +165,19 @@ class ClientLedger:
     # -- settlement ------------------------------------------------------------------------------------------------
 
     def dispose(self, delivery: Delivery, outcome: DeliveryState) -> None:
+        if delivery.stream is not None:
+            self._stop_reading(delivery)
         if not delivery.remote_settled:
             self.session.engine_session.disposition(delivery, outcome, True)
+
+    def _stop_reading(self, delivery: Delivery) -> None:
+        """What still comes of a settled delivery is dropped."""
+        assert delivery.stream is not None
+        reading = self.session.reading
+        if reading is not None and reading.delivery is delivery:
+            reading.acknowledges = False
+            reading.supersede()
+        delivery.stream.drop()
 
     def resolve(self, delivery: Delivery, outcome: DeliveryState) -> None:
         """Settle a delivery that was handed over; its consumer's link may go when it was the last."""

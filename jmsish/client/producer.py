@@ -73,10 +73,10 @@ class ClientProducer:
             return False
         controller.sent += 1
         link.send(payload, state=controller.posting, settled=True)
-        self._told(context)
+        self.told(context)
         return True
 
-    def _told(self, context: Future[Any] | Completion | None) -> None:
+    def told(self, context: Future[Any] | Completion | None) -> None:
         """A posted message has no outcome of its own; its completion only says that it was sent."""
         if isinstance(context, Completion):
             self.session.connection.completed(context, None)
@@ -95,7 +95,7 @@ class ClientProducer:
             controller = session.controller
             if controller is not None:
                 if controller.broken is not None:
-                    self._told(context)  # M99: what belongs to a lost transaction goes nowhere; its commit will raise
+                    self.told(context)  # M99: what belongs to a lost transaction goes nowhere; its commit will raise
                     return
                 if controller.posting is None:
                     yield from controller.ready()

@@ -28,6 +28,7 @@ from jmsish.errors import (
 from jmsish.modes import AcknowledgeMode
 
 if TYPE_CHECKING:
+    from jmsish.client.arriving import ArrivingBody
     from jmsish.client.connection import ClientConnection
     from jmsish.client.consumer import ClientConsumer
     from jmsish.client.producer import ClientProducer
@@ -63,6 +64,8 @@ class ClientSession:
         """Done as soon as the session begins to close or has failed."""
         self.closing = False
         self.closed = False
+        self.reading: ArrivingBody | None = None
+        """What was handed over before it had arrived whole, and is being read."""
         self.failure: JMSError | None = None
 
     # -- state -----------------------------------------------------------------------------------------------------
@@ -94,6 +97,11 @@ class ClientSession:
             for sibling in self.consumers:
                 sibling.replenish()
 
+    def end_reading(self) -> None:
+        """The session goes on: what is being read and has not arrived whole is skipped."""
+        if self.reading is not None:
+            self.reading.supersede()
+
     def note_listeners(self) -> None:
         self.is_listening = any(consumer.listening for consumer in self.consumers)
 
@@ -104,6 +112,8 @@ class ClientSession:
 
     def fail(self, error: JMSError) -> None:
         self.failure = error
+        if self.reading is not None:
+            self.reading.fail(error)
         self.lose_transaction(error)
         for consumer in [*self.consumers, *self.lingering]:
             consumer.fail(error)
@@ -159,6 +169,7 @@ class ClientSession:
             ready = [c for c in self.consumers if c.listening and c.buffer and not c.closing]
             if not ready:
                 return None
+            self.end_reading()
             first = min(ready, key=lambda c: self.ledger.age(c.buffer[0]))
             delivery = first.take()
             if delivery is not None:
@@ -329,6 +340,7 @@ class ClientSession:
         ) from cause
 
     def _transaction_over(self) -> None:
+        self.end_reading()
         for consumer in [*self.consumers, *self.lingering]:
             if consumer.in_transaction:
                 consumer.in_transaction = False
@@ -383,6 +395,7 @@ class ClientSession:
         for producer in list(self.producers):
             if producer.link is not None:
                 yield from self.connection.outcomes_of(producer.link)
+        self.end_reading()
         self.ledger.flush_lazy()
         consumers = [c for c in self.consumers if not c.browsing]
         try:

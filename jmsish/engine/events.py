@@ -12,7 +12,7 @@
 ``(DELIVERED, link, delivery)``  a whole incoming delivery
 ``(ABORTED, link, delivery)``    the sender gave up an incoming delivery
 ``(PARTIAL, link, delivery)``    an incoming delivery has grown beyond ``link.stream_from``, and more of it comes
-``(ARRIVED, link, delivery)``    the last frame of a delivery that is read while it arrives (see ``streaming``)
+``(ARRIVED, link, delivery)``    the last frame of a delivery that is read while it arrives, or one that was awaited
 ``(SENT, link, delivery)``       a part of a delivery that is sent piece by piece has left, having waited for the window
 ``(OVERSIZE, link, delivery)``   a delivery grew beyond the link's max-message-size; what still comes of it is dropped
 ``(OVERSIZE_ENDED, link, delivery)``  the last frame of such a delivery, where it was not the one that went beyond

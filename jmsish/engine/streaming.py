@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from .conditions import EngineStateError
 from .delivery import UNSENT, Delivery
-from .events import SENT
+from .events import ARRIVED, SENT
 from .outgoing import Outgoing
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _FRAME_ALLOWANCE = 64
 class OutgoingStream(Outgoing):
     """A delivery of which the octets are given piece by piece; uses one credit of its link."""
 
-    __slots__ = ("_last", "_part", "_waiting", "session")
+    __slots__ = ("_last", "_part", "session", "waiting")
 
     def __init__(self, link: Link, *, state: DeliveryState | None, settled: bool, context: Any) -> None:
         session = self.session = link.session
@@ -60,7 +60,8 @@ class OutgoingStream(Outgoing):
         link.queued += 1
         self._part = b""
         self._last = False
-        self._waiting = False
+        self.waiting = False
+        """The last part that was put has not left."""
 
     @property
     def room(self) -> int:
@@ -75,8 +76,8 @@ class OutgoingStream(Outgoing):
         self._last = last
         self.session.backlog.append(self)
         self.session.pump()
-        self._waiting = self in self.session.backlog or self in self.delivery.link.held
-        return not self._waiting
+        self.waiting = self in self.session.backlog or self in self.delivery.link.held
+        return not self.waiting
 
     def write(self, session: EngineSession) -> bool:
         if session.remote_left <= 0:
@@ -86,16 +87,16 @@ class OutgoingStream(Outgoing):
             self._start(session)
         self._emit(session, self._performative(more=not (self._last or aborted), aborted=aborted), self._part)
         self._part = b""
-        if self._waiting:
-            self._waiting = False
+        if self.waiting:
+            self.waiting = False
             session.engine.report((SENT, self.delivery.link, self.delivery))
         return True
 
     def abort(self) -> None:
-        """Give the delivery up: the peer never gets it (Part 2, 2.6.14). Not to be called after its last part."""
+        """Give the delivery up: the peer never gets it (Part 2, 2.6.14), unless its last part has left."""
         session, delivery = self.session, self.delivery
         link = delivery.link
-        if delivery.aborted or link.mute or session.mute:
+        if delivery.aborted or link.mute or session.mute or (self._last and not self.waiting):
             return
         delivery.aborted = True
         delivery.context = None
@@ -118,9 +119,11 @@ class OutgoingStream(Outgoing):
 class IncomingStream:
     """The octets of a delivery that is still arriving, to be taken as they come."""
 
-    __slots__ = ("_parts", "_session", "_size", "dropped")
+    __slots__ = ("_awaited", "_delivery", "_parts", "_session", "_size", "dropped")
 
     def __init__(self, delivery: Delivery, parts: Iterable[bytes]) -> None:
+        self._awaited = False
+        self._delivery = delivery
         self._session = delivery.link.session
         self._parts: deque[bytes] = deque()
         self._size = 0
@@ -134,6 +137,14 @@ class IncomingStream:
             return
         self._parts.append(part)
         self._weigh(len(part))
+        if self._awaited:
+            self._awaited = False
+            self._session.engine.report((ARRIVED, self._delivery.link, self._delivery))
+
+    def await_more(self) -> bool:
+        """Whether there is something to be taken; if not, the next part that comes is reported as ARRIVED."""
+        self._awaited = not self._parts
+        return not self._awaited
 
     def take(self) -> bytes:
         """The octets that came first and were not taken yet; empty when there are none."""

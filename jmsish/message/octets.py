@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from io import BytesIO
 from typing import Any, ClassVar, TypeVar, overload
 
 from jmsish.errors import MessageEOFError, MessageFormatError
@@ -53,6 +54,17 @@ class BytesMessage(Sequential):
         """How many octets there are; not to be asked in write mode."""
         self._check_readable()
         return len(self._octets())
+
+    def open(self) -> Any:
+        """The octets as a file open for reading in binary mode, at the beginning.
+
+        Of a received message this is how a large body is read while it arrives (see the option `stream_threshold`):
+        then it can be opened once, and read until the session goes on. With `jmsish.aio` its `read` and `close` are
+        awaited. Raises ``IllegalStateError`` when such a body was opened before.
+        """
+        if self._owner is not None:
+            return self._owner.open(self)
+        return BytesIO(self._octets())
 
     def clear_body(self) -> None:
         """Make the body empty, in write mode; headers and properties stay."""

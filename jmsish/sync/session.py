@@ -14,13 +14,14 @@ from jmsish.client.session import ClientSession
 from jmsish.client.subscriptions import Subscription
 from jmsish.destination import Destination, TemporaryQueue, TemporaryTopic, Topic
 from jmsish.engine.delivery import Delivery
-from jmsish.message import Message
+from jmsish.message import BytesMessage, Message
 from jmsish.modes import AcknowledgeMode
 from jmsish.sync.closing import Closing
 from jmsish.sync.consumer import MessageConsumer, QueueBrowser
 from jmsish.sync.exclusive import Exclusive
 from jmsish.sync.listeners import ListenerThread
 from jmsish.sync.producer import MessageProducer
+from jmsish.sync.streams import open_body
 
 if TYPE_CHECKING:
     from jmsish.sync.connection import Connection
@@ -41,6 +42,9 @@ class _Acknowledger:
             session._driver.call(session._core.ledger.acknowledge, self._delivery, message._ack_type)
             session._driver.flush()
             session._driver.poll()
+
+    def open(self, message: BytesMessage) -> Any:
+        return open_body(self._session, message)
 
 
 class Session(SessionFace, Closing):

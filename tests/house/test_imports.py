@@ -16,6 +16,7 @@ STOREYS = {
     "_creators": 4,
     "_facade": 4,
     "_simplified": 4,
+    "_streams": 4,
     "sync": 4,
     "aio": 4,
     "embedded": 4,

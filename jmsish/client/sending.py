@@ -1,0 +1,122 @@
+"""A message that is sent piece by piece, because nobody has to hold all of it at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from jmsish.client.procedures import Procedure
+from jmsish.client.producer import ClientProducer, Completion, rejection, too_large
+from jmsish.engine.conditions import EngineStateError
+from jmsish.engine.streaming import OutgoingStream
+from jmsish.errors import IllegalStateError, SendRejectedError
+
+if TYPE_CHECKING:
+    from jmsish.client.transaction import TransactionController
+
+
+class StreamedSend:
+    """One such message. What goes wrong before its last part leaves nothing at the broker: its delivery is aborted.
+
+    Until the last part is given, nobody but this object hears of the delivery's outcome: whoever waits, or listens, for
+    the outcome of the send does so only once the message is whole (jms rule 97).
+    """
+
+    def __init__(self, producer: ClientProducer, context: Future[Any] | Completion | None) -> None:
+        self._producer = producer
+        self._session = producer.session
+        self._context = context
+        self._early: Future[Any] = Future()
+        """An outcome that the broker gives before it has all."""
+        self._size = 0
+        self.stream: OutgoingStream | None = None
+
+    def begin(self) -> Procedure[bool]:
+        """Wait for a transaction, and for credit; False where the transaction is lost, and what is sent with it (M99).
+
+        Raises `OperationTimeoutError` when no credit came within `send_timeout`.
+        """
+        producer, session = self._producer, self._session
+        deadline = session.connection.send_deadline()
+        while True:
+            self._check()
+            controller = session.controller
+            if controller is not None and controller.broken is not None:
+                producer.told(self._context)
+                return False
+            if controller is not None and controller.posting is None:
+                yield from controller.ready()
+                continue
+            link = producer.link
+            if link is not None and link.credit > 0 and link.remote_attached:
+                self._open(controller)
+                return True
+            producer.credited = Future()
+            yield producer.credited, deadline
+
+    def _open(self, controller: TransactionController | None) -> None:
+        link = self._producer.link
+        assert link is not None
+        state = None
+        if controller is not None:
+            controller.sent += 1
+            state = controller.posting
+        settled = controller is not None
+        self.stream = OutgoingStream(link, state=state, settled=settled, context=self._early)
+
+    @property
+    def room(self) -> int:
+        """How many octets a part may have."""
+        assert self.stream is not None
+        return self.stream.room
+
+    def put(self, part: bytes, last: bool) -> bool:
+        """Say a part; False when `wait` has to be run before the next.
+
+        Raises what ended the producer, `SendRejectedError` when the broker does not want the message after all.
+        """
+        stream = self.stream
+        assert stream is not None
+        self._check()
+        if self._early.done():
+            raise rejection(self._early.result()) or SendRejectedError("the broker settled half a message")
+        self._size += len(part)
+        limit = stream.delivery.link.remote_max_message_size
+        if limit and self._size > limit:
+            raise too_large(self._size, limit)
+        if last:
+            self._hand_over(stream)
+        return stream.put(part, last)
+
+    def _hand_over(self, stream: OutgoingStream) -> None:
+        """The message is whole: its outcome is for whoever sends it."""
+        if self._session.controller is None:
+            stream.delivery.context = self._context
+        else:
+            self._producer.told(self._context)
+
+    def wait(self) -> Procedure[None]:
+        """Wait until the part that was put has left (at most `send_timeout` seconds)."""
+        stream = self.stream
+        assert stream is not None
+        deadline = self._session.connection.send_deadline()
+        while stream.waiting:
+            credited: Future[None] = Future()
+            self._producer.credited = credited
+            yield credited, deadline
+            self._check()
+
+    def _check(self) -> None:
+        self._producer.check()
+        if self._session.closing:
+            raise IllegalStateError("the session was closed in the middle of a send")
+
+    def abort(self) -> None:
+        """Give the message up; after its last part nothing is left to be given up."""
+        stream, self.stream = self.stream, None
+        if stream is None or self._session.failure is not None:
+            return
+        try:
+            stream.abort()
+        except EngineStateError:
+            pass  # its link is gone, and the message with it
