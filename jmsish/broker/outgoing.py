@@ -12,6 +12,7 @@ from jmsish.broker.order import ACQUIRED, Entry
 from jmsish.broker.queues import Queue
 from jmsish.broker.settlement import Settlement
 from jmsish.broker.transactions import UNKNOWN_ID, Transaction, Work
+from jmsish.engine.delivery import UNSENT
 from jmsish.engine.outcomes import (
     RELEASED,
     Accepted,
@@ -270,10 +271,17 @@ class OutgoingLink(Consumer):
             session.forget(delivery)
 
     def take_back_unsent(self) -> None:
-        """What was queued for the link, or lost in mid-transfer, is back whatever the default outcome (W2)."""
+        """What was queued for the link, or lost in mid-transfer, is back whatever the default outcome (W2).
+
+        Of what was lost in mid-transfer a part may have been read already: it counts as the default outcome says (D5).
+        """
         for delivery in self.link.unsent:
-            entry = delivery.context
-            if isinstance(entry, Entry):
+            entry, default = delivery.context, self.default_outcome
+            if not isinstance(entry, Entry) or entry.state != ACQUIRED:
+                continue
+            if delivery.id != UNSENT and isinstance(default, Modified):
+                self.connection.broker.settlement.apply_default(self, entry, default, seen=False)
+            else:
                 self.queue.put_back(entry)
 
     def give_up(self, settlement: Settlement, delivery: Delivery) -> None:

@@ -75,7 +75,7 @@ class Wiretap:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.transport, name)
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes, deadline: float | None = None) -> None:
         self._sent.feed(data)
         self.transport.send(data)
 
