@@ -156,15 +156,16 @@ AS_THE_PRODUCER_SAYS = (None,) * 5
 class ProducerSettings:
     """What a producer says of the messages it sends."""
 
+    disable_message_id: bool = False
+    """Whether sent messages go without an id."""
+    disable_message_timestamp: bool = False
+    """Whether sent messages go without a timestamp."""
+
     def __init__(self) -> None:
         self._delivery_mode = DeliveryMode.PERSISTENT
         self._priority = DEFAULT_PRIORITY
         self._time_to_live = 0.0
         self._delivery_delay = 0.0
-        self.disable_message_id = False
-        """Whether sent messages go without an id."""
-        self.disable_message_timestamp = False
-        """Whether sent messages go without a timestamp."""
 
     @property
     def delivery_mode(self) -> DeliveryMode:

@@ -46,7 +46,7 @@ class Family:
 class ContextFace(Creators):
     """The members of a context that do not wait."""
 
-    auto_start: bool
+    auto_start: bool = True
     """Whether the first consumer starts the connection (JMS 3.1, 6.1.4): true unless it is set to false."""
 
     def __init__(self, connection: Any, mode: AcknowledgeMode, family: Family) -> None:
@@ -54,7 +54,6 @@ class ContextFace(Creators):
         self._mode = mode
         self._family = family
         self._closed = False
-        self.auto_start = True
         family.join(self)
 
     @property
