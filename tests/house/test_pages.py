@@ -30,6 +30,11 @@ def test_getting_started_runs_from_top_to_bottom() -> None:
     run(page, blocks(page))
 
 
+def test_the_page_about_messages_runs() -> None:
+    page = ROOT / "docs/messages.md"
+    run(page, blocks(page))
+
+
 @pytest.mark.parametrize("name", ["management", "topics"])
 def test_a_page_about_the_broker_runs(name: str) -> None:
     page = ROOT / f"docs/{name}.md"
