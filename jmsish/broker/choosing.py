@@ -65,11 +65,8 @@ def first_after(queue: Queue, place: Place) -> tuple[Place, bytes, History | Non
 
 
 def matches(selects: Selects, payload: bytes, history: History | None) -> bool:
-    """Whether a selector wants a message. One whose octets cannot be read is wanted by none."""
-    try:
-        return selects(payload, 0 if history is None else history.count)
-    except ValueError:
-        return False
+    """Whether a selector wants a message."""
+    return selects(payload, 0 if history is None else history.count)
 
 
 def _nearer(one: Found | None, other: Found | None) -> Found | None:

@@ -221,7 +221,7 @@ def _choose(queue: Queue, turns: Turns) -> None:
     if queue.settings.exclusive_consumer:
         takers = [consumer for consumer in queue.consumers.values() if not consumer.copies]
         chosen = max(takers, key=lambda each: each.priority, default=None)
-        if chosen is not before and queue.acquired:
+        if chosen is not before and queue.acquired and queue.passing is None:
             queue.passing = turns if before is None else before.session
     elif queue.passing is not None:
         queue.passing = None
@@ -265,7 +265,9 @@ def _serve_takers(queue: Queue, turns: Turns, ready: deque[Consumer], now: float
         if len(ready) > 1:
             ready.rotate(-1)
     if unfinished:
-        ready.extend(unfinished)
+        # The first used up the patience of this step; the next step begins with another.
+        ready.extend(unfinished[1:])
+        ready.append(unfinished[0])
         queue.home.resume(queue)
 
 

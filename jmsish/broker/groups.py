@@ -171,6 +171,7 @@ class Groups:
         group.delays -= 1
         group.held += 1
         self._offer(group)
+        self._queue.notice()
 
     def _offer(self, group: Group) -> None:
         """Let whoever may have the group's first message find it."""
