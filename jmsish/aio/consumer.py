@@ -125,7 +125,7 @@ class MessageConsumer(ConsumerFace, Closing):
 
     async def _wait_for_receive(self) -> None:
         """JMS 3.1, 8.8: until a receive in another task has returned, which it does at once."""
-        if not self._session._exclusive.is_mine:
+        if self._session._exclusive.is_others:
             async with self._receiving:
                 pass
 

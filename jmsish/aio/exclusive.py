@@ -29,9 +29,9 @@ class Exclusive:
         self.leave()
 
     @property
-    def is_mine(self) -> bool:
-        """Whether the caller is in the session already."""
-        return self._owner is not None and self._owner is current_task()
+    def is_others(self) -> bool:
+        """Whether another task is in the session."""
+        return self._owner is not None and self._owner is not current_task()
 
     def check(self, but: asyncio.Task[Any] | None) -> None:
         """Raise `ConcurrencyError` while a task other than the caller and `but` uses the session."""

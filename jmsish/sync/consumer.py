@@ -124,7 +124,7 @@ class MessageConsumer(ConsumerFace, Closing):
 
     def _wait_for_receive(self) -> None:
         """JMS 3.1, 8.8: until a receive in another thread has returned, which it does at once."""
-        if not self._session._exclusive.is_mine:
+        if self._session._exclusive.is_others:
             timeout = self._session._core.connection.options.close_timeout
             if self._receiving.acquire(timeout=-1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)):
                 self._receiving.release()

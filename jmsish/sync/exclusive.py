@@ -33,9 +33,9 @@ class Exclusive:
         self.leave()
 
     @property
-    def is_mine(self) -> bool:
-        """Whether the caller is in the session already."""
-        return self._owner == get_ident()
+    def is_others(self) -> bool:
+        """Whether another thread of this process is in the session."""
+        return self._owner not in (0, get_ident()) and self._process == getpid()
 
     def check(self, but: int | None) -> None:
         """Raise `ConcurrencyError` while a thread other than the caller and `but` uses the session."""

@@ -583,3 +583,60 @@ def test_a_context_nobody_closed_is_told_of() -> None:
         del context
         with pytest.warns(ResourceWarning, match="dropped without close"):
             gc.collect()
+
+
+# -- subscriptions -----------------------------------------------------------------------------------------------------
+
+
+async def test_subscriptions_of_a_context(face: Face) -> None:
+    """A context makes consumers of all four kinds of subscription, starts by each, and unsubscribes."""
+    makers = {
+        "create_consumer": (), "create_durable_consumer": ("mine",), "create_shared_consumer": ("ours",),
+        "create_shared_durable_consumer": ("kept",),
+    }  # fmt: skip
+    for number, (name, arguments) in enumerate(makers.items()):
+        context = await opened(face, client_id=f"reader-{number}")
+        news = context.create_topic("news")
+        consumer = await getattr(context, name)(news, *arguments, selector="kind = 'sports'")
+        assert connection_of(context).is_started and consumer.message_selector == "kind = 'sports'"
+        producer = await context.create_producer()
+        await producer.set_property("kind", "weather").send(news, "rain")
+        await producer.set_property("kind", "sports").send(news, "a draw")
+        message = await consumer.receive(timeout=5)
+        assert message.body == "a draw"
+        await consumer.close()
+        if "durable" in name:
+            await context.unsubscribe(*arguments)
+            assert isinstance(await outcome(context.unsubscribe(*arguments)), jmsish.InvalidDestinationError)
+        await context.close()
+
+
+async def test_rule_127_a_context_without_client_id(face: Face) -> None:
+    """127: an unshared durable subscription belongs to a client id; a context without one cannot have any."""
+    context = await opened(face)
+    news = context.create_topic("news")
+    assert isinstance(await outcome(context.create_durable_consumer(news, "mine")), jmsish.IllegalStateError)
+    assert not connection_of(context).is_started
+    shared = await context.create_shared_durable_consumer(news, "kept")
+    await shared.close()
+    await context.unsubscribe("kept")
+
+
+async def test_rule_42_a_durable_subscription_keeps_what_was_not_acknowledged(face: Face) -> None:
+    """42: after the session ends it redelivers that, and gives what came meanwhile, to its next consumer."""
+    context = await opened(face, CLIENT, client_id="reader")
+    news = context.create_topic("news")
+    consumer = await context.create_durable_consumer(news, "mine")
+    producer = await context.create_producer()
+    await producer.send(news, "m1")
+    await expect(consumer, "m1")
+    await context.close()
+    await (await (publisher := await opened(face)).create_producer()).send(news, "m2")
+    await publisher.close()
+    context = await opened(face, CLIENT, client_id="reader")
+    consumer = await context.create_durable_consumer(news, "mine")
+    await expect(consumer, "m1[R2] m2")
+    await context.acknowledge()
+    await expect(consumer, "none")
+    await consumer.close()
+    await context.unsubscribe("mine")
