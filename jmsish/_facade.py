@@ -303,7 +303,7 @@ class ProducerFace(ProducerSettings):
         ttl = self._time_to_live if time_to_live is None else seconds_of(time_to_live, "time_to_live")
         delay = self._delivery_delay if delivery_delay is None else seconds_of(delivery_delay, "delivery_delay")
         if delay:
-            self._core.check_delay()
+            self._core.check_delay(destination)
         connection = self._core.session.connection
         now = connection.wall_milliseconds()
         self._sent += 1

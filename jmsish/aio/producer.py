@@ -58,7 +58,7 @@ class MessageProducer(ProducerFace, Closing):
             core.check()
             target = self._choose_destination(destination)
             wanted = (delivery_mode, priority, time_to_live, delivery_delay, properties)
-            if core.destination is None:
+            if not core.relayed:
                 core = await driver.run(core.target_for(target))
             if stream is not None:
                 return await self._send_stream(core, stream, message_or_body, target, wanted, on_completion)

@@ -175,8 +175,8 @@ class Session(SessionFace, Closing):
         """
         forbid_in_completion(self._driver.callbacks.calling, "a commit")
         async with self._exclusive:
-            await self._driver.run(self._core.commit())
             await self._driver.finish_callbacks()
+            await self._driver.run(self._core.commit())
 
     async def rollback(self) -> None:
         """Undo what was received and sent since the last commit or rollback.
@@ -186,8 +186,8 @@ class Session(SessionFace, Closing):
         """
         forbid_in_completion(self._driver.callbacks.calling, "a rollback")
         async with self._exclusive:
-            await self._driver.run(self._core.rollback())
             await self._driver.finish_callbacks()
+            await self._driver.run(self._core.rollback())
 
     async def recover(self) -> None:
         """Have the messages that were received and not acknowledged delivered again, marked, from the first on.

@@ -6,13 +6,13 @@ outside the ownership, because it runs application code, is collected in `calls`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from jmsish.client.own_session import OwnSession
 from jmsish.client.procedures import Procedure, fail, settle, silenced
-from jmsish.client.producer import Completion, rejection, unknown_outcome
+from jmsish.client.producer import ClientProducer, Completion, rejection, unknown_outcome
 from jmsish.client.session import ClientSession
 from jmsish.client.subscriptions import Subscriptions
 from jmsish.client.temporary import TemporaryNodes
@@ -274,11 +274,19 @@ class ClientConnection:
         else:
             error = outcome if isinstance(outcome, JMSError) else rejection(outcome)
             if context is not None:
-                self.completed(context, error)
+                context.end(error)
+                self._complete(delivery.link.context)
             elif error is not None and self.failure is None:
                 self.report(error)
         if self._settling:
             self._check_settled(delivery.link)
+
+    def _complete(self, producer: ClientProducer) -> None:
+        """Callbacks come in the order of the sends, also where the answers do not (jms rule 98)."""
+        pending = producer.pending
+        while pending and pending[0].ended:
+            completion = pending.popleft()
+            self.completed(completion, completion.error)
 
     def completed(self, completion: Completion, error: JMSError | None) -> None:
         self.calls.append((completion.tell, (error,)))
@@ -298,11 +306,20 @@ class ClientConnection:
             settle(self._settling.pop(link))
 
     def _lose_outcomes(self, session: EngineSession, cause: JMSError) -> None:
+        self.lose_unsent([item.delivery for item in session.backlog], cause)
+        for link in list(session.links.values()):
+            self.lose_unsent([*link.unsent, *(item.delivery for item in link.held)], cause)
         for delivery in list(session.outgoing.values()):
             if delivery.context is not None:
                 self.resolve(delivery, unknown_outcome(cause))
         for link in [link for link in self._settling if link.session is session]:
             fail(self._settling.pop(link), cause)
+
+    def lose_unsent(self, deliveries: Iterable[Delivery], cause: JMSError) -> None:
+        """What a link gave up before all of it was written: the broker has not got it, and never will."""
+        for delivery in deliveries:
+            if delivery.context is not None and isinstance(delivery.link.context, ClientProducer):
+                self.resolve(delivery, cause)
 
     # -- failure ---------------------------------------------------------------------------------------------------
 

@@ -8,14 +8,22 @@ taken them all, for one round trip.
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jmsish.client.links import attach_producer
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.waiting import waits_to_send
 from jmsish.engine.outcomes import Accepted, AmqpError, Modified, Rejected, Released
-from jmsish.errors import IllegalStateError, JMSError, SendRejectedError, UnsupportedFeatureError, error_for
+from jmsish.errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+    SendRejectedError,
+    UnsupportedFeatureError,
+    error_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,14 +34,28 @@ if TYPE_CHECKING:
     from jmsish.message import Message
 
 
-class Completion(NamedTuple):
+class Completion:
     """Whom to tell, outside all locks, how an asynchronous send ended."""
 
-    callback: Callable[[Message, JMSError | None], Any]
-    message: Message
+    __slots__ = ("callback", "ended", "error", "message")
+
+    def __init__(self, callback: Callable[[Message, JMSError | None], Any], message: Message) -> None:
+        self.callback = callback
+        self.message = message
+        self.ended = False
+        self.error: JMSError | None = None
+
+    def end(self, error: JMSError | None) -> None:
+        """The broker has answered."""
+        self.ended = True
+        self.error = error
 
     def tell(self, error: JMSError | None) -> Any:
         return self.callback(self.message, error)
+
+
+LINKS_KEPT = 16
+"""So many links an anonymous producer keeps for its last destinations, at a broker without ANONYMOUS-RELAY (M49)."""
 
 
 class ClientProducer:
@@ -46,8 +68,12 @@ class ClientProducer:
         self.attached: Future[None] = Future()
         self.detached: Future[None] = Future()
         self.credited: Future[None] | None = None
+        self.relayed = True
+        """Its own link takes what it sends; false of an anonymous one at a broker without ANONYMOUS-RELAY."""
         self.by_destination: dict[Destination, ClientProducer] = {}
-        """Anonymous, at a broker without ANONYMOUS-RELAY: a link for each destination (M49)."""
+        """Then: a link for each destination, the one last used at the end (M49)."""
+        self.pending: deque[Completion] = deque()
+        """Asynchronous sends in the order of their calls, which is that of their callbacks (jms rule 98)."""
         self.closed = False
         self.failure: JMSError | None = None
 
@@ -68,6 +94,8 @@ class ClientProducer:
         controller = session.controller
         if controller is None:
             link.send(payload, context=context)
+            if type(context) is Completion:
+                self.pending.append(context)
             return True
         if controller.posting is None:
             return False
@@ -105,25 +133,27 @@ class ClientProducer:
             self.credited = Future()
             yield self.credited, deadline
 
-    def target_for(self, destination: Destination | None) -> Procedure[ClientProducer]:
+    def target_for(self, destination: Destination) -> Procedure[ClientProducer]:
         """The producer whose link takes a message for `destination` (itself, unless a relay is missing)."""
-        connection = self.session.connection
-        if self.destination is not None or destination is None or connection.offers("ANONYMOUS-RELAY"):
+        if self.relayed:
             return self
-        known = self.by_destination.get(destination)
+        known = self.by_destination.pop(destination, None)
         if known is None or known.failure is not None:
             known = ClientProducer(self.session, destination)
             yield from known.attach()
-            self.by_destination[destination] = known
+        self.by_destination[destination] = known
+        while len(self.by_destination) > LINKS_KEPT:
+            oldest = next(iter(self.by_destination))
+            yield from self.by_destination.pop(oldest).close()
         return known
 
-    def check_delay(self) -> None:
+    def check_delay(self, destination: Destination) -> None:
         """A delayed send is refused here when the broker would not hold it (M47)."""
-        link = self.link
+        link = self.link if self.relayed else self.by_destination[destination].link
         offered = link.remote_offered_capabilities if link is not None else ()
         target = getattr(link.remote_target, "capabilities", ()) if link is not None else ()
         if not (self.session.connection.offers("DELAYED_DELIVERY") or "DELAYED_DELIVERY" in (*offered, *target)):
-            raise UnsupportedFeatureError("the broker does not offer delayed delivery")
+            raise UnsupportedFeatureError("the broker does not offer delayed delivery: it would deliver at once")
 
     def check(self) -> None:
         if self.closed:
@@ -139,6 +169,7 @@ class ClientProducer:
         self.session.check()
         self.session.producers.append(self)
         if self.destination is None and not self.session.connection.offers("ANONYMOUS-RELAY"):
+            self.relayed = False
             return
         attach_producer(self, self.destination)
         try:
@@ -162,9 +193,7 @@ class ClientProducer:
         if self.link is not None and self.link.attached:
             self.link.detach(closed=True)
         if not self.closed:
-            condition = error.condition if error else None
-            text = (error.description or condition) if error else "the broker detached the link"
-            failure = error_for(condition, f"producer of {self.destination or 'any destination'}: {text}", scope="link")
+            failure = self._why_detached(error)
             told = waits_to_send(self)
             self._abandon(failure)
             self.fail(failure)
@@ -173,9 +202,19 @@ class ClientProducer:
         self.link = None
         settle(self.detached)
 
+    def _why_detached(self, error: AmqpError | None) -> JMSError:
+        what = f"producer of {self.destination or 'any destination'}: "
+        if error is not None:
+            return error_for(error.condition, what + (error.description or error.condition), scope="link")
+        if not self.attached.done():
+            return InvalidDestinationError(what + "the broker has no such node", scope="link")  # M48
+        return JMSError(what + "the broker detached the link", scope="link")
+
     def _abandon(self, error: JMSError) -> None:
         """Nobody will tell the outcome of what is still unsettled on this link."""
         connection = self.session.connection
+        if self.link is not None:
+            connection.lose_unsent(self.link.unsent, error)
         outgoing = self.session.engine_session.outgoing
         for delivery in [d for d in outgoing.values() if d.link is self.link]:
             connection.resolve(delivery, unknown_outcome(error))
@@ -239,7 +278,10 @@ def rejection(outcome: Any) -> JMSError | None:
         return SendRejectedError(f"the broker rejected the message: {text}", scope="delivery", condition=condition,
                                  description=error.description if error else None, info=info)
     if isinstance(outcome, Released):
-        return SendRejectedError("the broker released the message: it was not taken", scope="delivery")
+        return SendRejectedError("the broker released the message and did not take it; it may do so later",
+                                 scope="delivery")  # fmt: skip
     if isinstance(outcome, Modified):
-        return SendRejectedError("the broker answered modified: the message was not taken", scope="delivery")
+        failed = ", which counts as a failure" if outcome.delivery_failed else ""
+        here = ", and it will not be taken here" if outcome.undeliverable_here else ""
+        return SendRejectedError(f"the broker modified the message and did not take it{failed}{here}", scope="delivery")
     return SendRejectedError(f"the broker settled the message without an outcome ({outcome!r})", scope="delivery")

@@ -92,6 +92,8 @@ class StreamedSend:
         """The message is whole: its outcome is for whoever sends it."""
         if self._session.controller is None:
             stream.delivery.context = self._context
+            if isinstance(self._context, Completion):
+                self._producer.pending.append(self._context)
         else:
             self._producer.told(self._context)
 
@@ -114,6 +116,8 @@ class StreamedSend:
     def abort(self) -> None:
         """Give the message up; after its last part nothing is left to be given up."""
         stream, self.stream = self.stream, None
+        if self._context in self._producer.pending and stream is not None and stream.waiting:
+            self._producer.pending.remove(self._context)  # type: ignore[arg-type]  # it is in it
         if stream is None or self._session.failure is not None:
             return
         try:

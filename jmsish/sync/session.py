@@ -176,8 +176,8 @@ class Session(SessionFace, Closing):
         """
         forbid_in_completion(self._driver.callbacks.calling, "a commit")
         with self._exclusive:
-            self._driver.run(self._core.commit())
             self._driver.finish_callbacks(self._core.connection.options.close_timeout)
+            self._driver.run(self._core.commit())
 
     def rollback(self) -> None:
         """Undo what was received and sent since the last commit or rollback.
@@ -187,8 +187,8 @@ class Session(SessionFace, Closing):
         """
         forbid_in_completion(self._driver.callbacks.calling, "a rollback")
         with self._exclusive:
-            self._driver.run(self._core.rollback())
             self._driver.finish_callbacks(self._core.connection.options.close_timeout)
+            self._driver.run(self._core.rollback())
 
     def recover(self) -> None:
         """Have the messages that were received and not acknowledged delivered again, marked, from the first on.

@@ -19,10 +19,10 @@ PATIENCE = 15.0
 """Seconds that a scenario waits for something that has to happen."""
 
 AWAITED = frozenset(
-    "connect create_context send read readinto receive receive_no_wait receive_body receive_body_no_wait commit rollback"
-    " recover acknowledge start stop close delete create_session create_connection create_producer create_consumer"
-    " create_durable_consumer create_shared_consumer create_shared_durable_consumer create_browser"
-    " create_temporary_queue create_temporary_topic unsubscribe".split()
+    "connect create_context send read readinto receive receive_no_wait receive_body receive_body_no_wait"
+    " commit rollback recover acknowledge start stop close delete create_session create_connection"
+    " create_producer create_consumer create_durable_consumer create_shared_consumer"
+    " create_shared_durable_consumer create_browser create_temporary_queue create_temporary_topic unsubscribe".split()
 )
 """The calls that `jmsish.aio` makes awaitable; all others are plain in both faces."""
 
