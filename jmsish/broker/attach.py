@@ -111,9 +111,8 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
         consumer = _consume(connection, link, subscription.queue)
         consumer.subscription = subscription
     else:
-        if node.owner is not None and node.owner is not connection:
-            raise Refusal(RESOURCE_LOCKED, f"only the connection that created {node.name!r} receives from it")
         copies = source.distribution_mode == "copy"
+        _check_reader(connection, node, copies)
         consumer = _consume(connection, link, node, copies=copies, selects=filters.selects)
     consumer.made = made
     link.attach(source=granted, offered_capabilities=_offered(link))
@@ -140,6 +139,15 @@ def _consume(
         connection, link, queue, copies=copies, number=connection.broker.next_number(), selects=selects,
         priority=_priority_of(link),
     )  # fmt: skip
+
+
+def _check_reader(connection: ServerConnection, queue: Queue, copies: bool) -> None:
+    """A temporary queue is its connection's, and a subscription that is not shared has one consumer, by any name."""
+    if queue.owner is not None and queue.owner is not connection:
+        raise Refusal(RESOURCE_LOCKED, f"only the connection that created {queue.name!r} receives from it")
+    subscription = connection.broker.router.subscriptions.of(queue)
+    if subscription is not None and subscription.is_active and not (subscription.shared or copies):
+        raise Refusal(RESOURCE_LOCKED, f"the subscription {subscription.name!r} has a consumer, and is not shared")
 
 
 def _priority_of(link: Link) -> int:

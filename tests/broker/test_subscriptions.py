@@ -588,6 +588,17 @@ def test_a_subscription_is_a_queue_to_tools(world: World) -> None:
     assert browser.receive() == ["m3"] and held(world) == {"sub": 1}
 
 
+def test_rule_130_the_name_of_the_queue_is_no_way_around_it(world: World) -> None:
+    peer = world.connect()
+    receiver, together = durable(peer, "sub"), shared_durable(peer, "together")
+    alone, many = (view.queue for view in world.broker.subscriptions())
+    assert condition(peer.receiver(alone)) == "amqp:resource-locked"
+    assert condition(peer.receiver(many)) is None and not together.detached
+    receiver.detach(closed=False)
+    by_name = peer.receiver(alone)
+    assert condition(by_name) is None and condition(durable(peer, "sub")) == "amqp:resource-locked"
+
+
 def test_a_deleted_queue_is_a_subscription_ended(world: World) -> None:
     receiver = durable(world.connect())
     world.broker.delete_queue(only(world).queue)
