@@ -11,7 +11,7 @@ import jmsish
 from jmsish import DeliveryMode, Queue
 from jmsish.engine.codec import AMQP_SEQUENCE, AMQP_VALUE, DATA, Header, ReceivedMessage, encode_message
 from jmsish.testing import VirtualClock
-from jmsish.types import Byte, Symbol, Timestamp, UInt, ULong, UShort
+from jmsish.types import Byte, Long, Symbol, Timestamp, UInt, ULong, UShort
 
 from .face import Face
 from .foreign import ForeignClient
@@ -119,6 +119,30 @@ async def test_m15_a_time_to_live_alone_counts_from_the_arrival(face: Face) -> N
     play = await stage(face, "auto", clock=clock)
     (message,) = await came(face, play, encode_message(header=Header(ttl=5000), body=(AMQP_VALUE, "x")))
     assert message.jms_expiration == int(clock() * 1000) + 5000
+
+
+@pytest.mark.parametrize("kind", [Long, Timestamp])
+async def test_m17_m18_a_foreign_delivery_time(face: Face, kind: type[Any]) -> None:
+    """In either type it is kept to and shown, and goes before a delay, which counts from the arrival at the broker."""
+    clock = VirtualClock()
+    face.broker_with(clock=clock)
+    play = await stage(face, "auto", clock=clock)
+    due = int(clock() * 1000) + 10_000
+    at = encode_message(
+        annotations={"x-opt-delivery-time": kind(due), "x-opt-delivery-delay": Long(50_000)}, body=(AMQP_VALUE, "at")
+    )
+    after = encode_message(annotations={"x-opt-delivery-delay": Long(20_000)}, body=(AMQP_VALUE, "after"))
+    with ForeignClient(face) as client:
+        client.put("orders", at, after)
+    consumer = await play.consumer()
+    assert await consumer.receive_no_wait() is None
+    clock.advance(11)
+    first: Any = await consumer.receive(timeout=5)
+    assert first.body == "at" and first.jms_delivery_time == due
+    assert await consumer.receive_no_wait() is None
+    clock.advance(10)
+    second: Any = await consumer.receive(timeout=5)
+    assert second.body == "after"
 
 
 async def test_m02_m29_rule_179_a_message_is_sent_on_by_any_session(face: Face) -> None:

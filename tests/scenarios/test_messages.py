@@ -12,6 +12,7 @@ import pytest
 import jmsish
 from jmsish import DeliveryMode, Queue
 from jmsish.engine.codec import AMQP_SEQUENCE, AMQP_VALUE, DATA
+from jmsish.testing import VirtualClock
 from jmsish.types import Byte, Char, Double, Float, Int, Long, Short, Symbol, Timestamp, UInt
 
 from .face import Face
@@ -203,6 +204,21 @@ async def test_rule_84_rule_148_headers_of_the_application_and_of_the_send(face:
     assert (received.jms_priority, received.jms_delivery_mode) == (8, DeliveryMode.PERSISTENT)
     assert received.jms_expiration == received.jms_timestamp + 100_000
     assert received.jms_delivery_time == received.jms_timestamp and not received.jms_redelivered
+
+
+async def test_rule_90_m17_a_delay_shows_on_both_sides(face: Face) -> None:
+    """The delivery time is that of the send and the delay, and not before it the message comes."""
+    clock = VirtualClock()
+    face.broker_with(clock=clock)
+    play = await stage(face, "auto", clock=clock)
+    message = play.session.create_text_message("x")
+    producer = await play.session.create_producer(play.destination)
+    await producer.send(message, delivery_delay=10)
+    consumer = await play.consumer()
+    assert await consumer.receive_no_wait() is None
+    clock.advance(11)
+    received: Any = await consumer.receive(timeout=5)
+    assert received.jms_delivery_time == message.jms_delivery_time == received.jms_timestamp + 10_000
 
 
 async def test_rule_91_what_a_send_says_by_itself(face: Face) -> None:
