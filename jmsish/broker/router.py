@@ -140,8 +140,11 @@ class Router:
 
     def delete_exchange(self, exchange: Exchange) -> None:
         """Remove an exchange and all that subscribes to it; its producers lose it."""
+        bound = {binding.queue.name: binding.queue for binding in exchange.table}
         self.exchanges.remove(exchange)
-        self.subscriptions.exchange_deleted(exchange)
+        for queue in bound.values():
+            if self.subscriptions.of(queue) is not None:
+                self.delete(queue)
 
     def _make(self, name: str, settings: QueueSettings, owner: object = None) -> Queue:
         queue = self.queues[name] = Queue(name, settings, self._home, owner)

@@ -278,11 +278,6 @@ class Subscriptions:
             if not held:
                 del self._held[holder]
 
-    def exchange_deleted(self, exchange: Exchange) -> None:
-        """What subscribes to it goes with it."""
-        for subscription in [each for each in self._by_queue.values() if each.content.exchange is exchange]:
-            self.delete(subscription)
-
 
 class Lookup:
     """A link that only asked for a subscription by its name (M68). Closed, it ends it; detached, it leaves it."""

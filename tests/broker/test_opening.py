@@ -14,10 +14,10 @@ SOLE = "sole-connection-for-container"
 USERS = {"users": {"alice": {"password": "secret"}, "bob": {"password": "hidden"}}}
 
 
-def test_the_broker_introduces_itself(world: World) -> None:
+def test_m33_m34_the_broker_introduces_itself(world: World) -> None:
     remote = world.connect().engine.remote
     assert remote is not None
-    assert set(remote.offered_capabilities) >= {SOLE, "ANONYMOUS-RELAY", "DELAYED_DELIVERY"}
+    assert set(remote.offered_capabilities) >= {SOLE, "ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS"}
     assert remote.properties is not None and remote.properties["product"] == "jmsish"
     assert set(remote.properties) == {"product", "version", "platform"}
 
@@ -70,8 +70,7 @@ def _container(world: World, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(("first", "second"), [((), (SOLE,)), ((SOLE,), ()), ((SOLE,), (SOLE,))])
-def test_a_sole_container_is_alone(world: World, first: tuple[str, ...], second: tuple[str, ...]) -> None:
-    """M36."""
+def test_m35_m36_a_sole_container_is_alone(world: World, first: tuple[str, ...], second: tuple[str, ...]) -> None:
     one = _container(world, desired_capabilities=first)
     two = _container(world, desired_capabilities=second)
     (error,) = two.closed
@@ -87,7 +86,8 @@ def test_containers_that_do_not_mind_may_come_twice(world: World) -> None:
     assert not _container(world).closed and not _container(world).closed
 
 
-def test_views_of_connections(world: World) -> None:
+def test_m32_views_of_connections(world: World) -> None:
+    """The container-id is what JMS calls the client id."""
     peer = world.connect("c1")
     peer.sender()
     peer.receiver()

@@ -576,6 +576,20 @@ def test_a_lookup_outlives_nothing(world: World) -> None:
 # --- as queues
 
 
+def test_m70_the_queue_of_a_subscription_says_whose_it_is(world: World) -> None:
+    peer = world.connect("client/1")
+    durable(peer, "a|b")
+    shared_durable(peer, "c|2")
+    shared_durable(peer, "d|global", to_all=True)
+    shared(peer, "e|volatile1")
+    shared(peer, "e|global-volatile1", to_all=True)
+    subscriber(peer, name="f")
+    assert [view.queue.removeprefix("jmsish.subscription.") for view in world.broker.subscriptions()] == [
+        "durable/client%2F1/a%7Cb", "durable/client%2F1/c", "durable.global/d",
+        "shared/client%2F1/e", "shared.global/e", "volatile/client%2F1/f",
+    ]  # fmt: skip
+
+
 def test_a_subscription_is_a_queue_to_tools(world: World) -> None:
     peer = world.connect()
     durable(peer, credit=0)

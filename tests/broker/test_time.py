@@ -128,7 +128,7 @@ def test_transacted_messages_age_from_their_arrival(world: World) -> None:
 
 
 @pytest.mark.parametrize("key", ["x-opt-delivery-time", "x-opt-delivery-delay"])
-def test_delayed_delivery(world: World, key: str) -> None:
+def test_m17_m18_delayed_delivery(world: World, key: str) -> None:
     peer = world.connect()
     sender = peer.sender()
     value = round(world.clock.now * 1000) + 5000 if key.endswith("time") else 5000
@@ -143,6 +143,16 @@ def test_delayed_delivery(world: World, key: str) -> None:
     sender.send("before")
     world.advance(0.2)
     assert receiver.receive() == ["before", "later"]
+
+
+def test_m18_the_time_wins_over_the_delay(world: World) -> None:
+    at = round(world.clock.now * 1000) + 60_000
+    both = [encode_symbol("x-opt-delivery-delay"), encode(5000), encode_symbol("x-opt-delivery-time"), encode_long(at)]
+    world.connect().sender().send("m1", annotations=encode_described(0x72, encode_map(both)))
+    world.advance(10)
+    assert world.bodies() == []
+    world.advance(60)
+    assert world.bodies() == ["m1"]
 
 
 def test_delayed_messages_of_one_moment_keep_their_order(world: World) -> None:
