@@ -133,6 +133,9 @@ DATA_BODIES = [
     ("text/plain; charset=iso-8859-1", b"\xe9", TextMessage, "é"),
     ('text/plain;format=flowed; Charset="UTF-16BE"', b"\x00\xe9", TextMessage, "é"),
     ("text/plain; charset=unheard-of", b"\xe9", BytesMessage, b"\xe9"),
+    *[(f"text/plain; charset={none}", b"\xe9", BytesMessage, b"\xe9") for none in ("hex", "rot13", "undefined", "zip")],
+    ("text/plain; charset=a\0b", b"\xe9", BytesMessage, b"\xe9"),
+    ("text/plain; charset=", b"\xe9", BytesMessage, b"\xe9"),
     ("image/png", b"\xe9", BytesMessage, b"\xe9"),
     ("text", b"\xe9", BytesMessage, b"\xe9"),
 ]

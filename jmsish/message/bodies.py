@@ -75,7 +75,7 @@ class TextMessage(Message):
         charset = charset_of(self._content_type) or "utf-8"
         try:
             return str(value, charset)
-        except UnicodeDecodeError as fault:
+        except ValueError as fault:
             raise MessageFormatError(f"the text of the message is not {charset}: {fault}") from fault
 
     def _load(self) -> None:

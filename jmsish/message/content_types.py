@@ -15,7 +15,7 @@ _TEXTUAL = frozenset({"xml", "xml-dtd", "xml-external-parsed-entity", "json", "j
 def charset_of(content_type: str | None) -> str | None:
     """The character set of a textual content type, UTF-8 where it names none; ``None`` if it is not textual.
 
-    A character set that Python does not know makes it not textual: its octets can still be had.
+    A character set that Python does not know, or that is none, makes it not textual: its octets can still be had.
     """
     shape = _SHAPE.fullmatch(content_type or "")
     if shape is None:
@@ -26,6 +26,8 @@ def charset_of(content_type: str | None) -> str | None:
     found = _CHARSET.search(parameters)
     charset = next(filter(None, found.groups()), "") if found else "utf-8"
     try:
+        # Python's codecs are not all character sets: "hex" and the like refuse text.
+        "a".encode(charset)
         return codecs.lookup(charset).name
-    except LookupError:
+    except (LookupError, ValueError):
         return None

@@ -207,11 +207,11 @@ def test_any_octets_are_a_message_or_refused(noise: bytes, at: int) -> None:
     for payload in (noise, whole[:at] + noise + whole[at + len(noise) :]):
         for read in (
             check_sections, split_header, bare_offset, delivery_count_of, lambda octets: is_expired(octets, 0),
-            lambda octets: peek_properties(octets, TO), lambda octets: read_all(ReceivedMessage(octets)),
+            lambda octets: peek_properties(octets, TO), lambda octets: read_all(ReceivedMessage(octets)), checked,
         ):  # fmt: skip
             try:
                 read(payload)
-            except DecodeError:
+            except (DecodeError, MessageFormatError):
                 pass
 
 
@@ -245,6 +245,13 @@ def test_a_damaged_message_gives_its_headers_or_an_error_of_its_own(changes: lis
         dict(message.properties)
     except MessageFormatError:
         pass
+
+
+def checked(octets: bytes) -> None:
+    """As it is done with each message before it is handed over."""
+    received = ReceivedMessage(octets)
+    received.check()
+    read_in(received)
 
 
 def read_all(received: ReceivedMessage) -> None:

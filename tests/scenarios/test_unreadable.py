@@ -106,6 +106,16 @@ async def test_it_stays_whatever_the_mode(face: Face, mode: str, prefetch: int) 
     assert len(heard.items) == 2
 
 
+async def test_what_comes_settled_cannot_go_back(face: Face) -> None:
+    """In NONE mode the broker has forgotten it already: all that is left is to say so."""
+    play, heard = await listening(face, "auto", UNREADABLE["a number for text"])
+    session = await play.connection.create_session(acknowledge_mode=jmsish.AcknowledgeMode.NONE)
+    await expect(await session.create_consumer(play.destination), "good none")
+    (error,) = await heard.reach(1)
+    assert "cannot be read and was passed over" in str(error)
+    await play.queue.holds(0)
+
+
 async def test_a_listener_is_called_with_the_next(face: Face) -> None:
     """The listener never sees it, and goes on."""
     play, heard = await listening(face, "auto", UNREADABLE["a type that there is not"])
