@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from jmsish.broker.order import ACQUIRED, RETURNED, Block, Entry, History, Place
 
 if TYPE_CHECKING:
-    from jmsish.broker.queues import Arrival, Queue
+    from jmsish.broker.arrival import Arrival
+    from jmsish.broker.queues import Queue
 
 NEVER = float("inf")
 _FEW = 64

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from jmsish.broker.arrival import Arrival
 from jmsish.broker.calendar import Calendar
 from jmsish.broker.choosing import SLICE, Search
 from jmsish.broker.groups import Groups
@@ -59,33 +60,6 @@ class Producer(Protocol):
 
     def lost_queue(self) -> None:
         """The queue was deleted."""
-
-
-class Arrival:
-    """A message about to become visible, with what its header and annotations ask of the queue."""
-
-    __slots__ = ("due", "group", "history", "payload", "priority")
-
-    def __init__(
-        self,
-        payload: bytes,
-        priority: int,
-        history: History | None = None,
-        due: float = 0.0,
-        group: tuple[str, bool] | None = None,
-    ) -> None:
-        self.payload = payload
-        self.priority = priority
-        self.history = history
-        self.due = due
-        self.group = group
-        """The name of its group, and whether it is the last of it."""
-
-    def copy(self) -> Arrival:
-        """The same message for one more queue: what happens to it there is another story."""
-        past = self.history
-        history = None if past is None else History(past.count, past.expires)
-        return Arrival(self.payload, self.priority, history, self.due, self.group)
 
 
 class Queue:
@@ -395,27 +369,30 @@ class Queue:
         self._remove(entry)
 
     def _remove(self, entry: Entry) -> None:
-        held, entry.state = entry.state == ACQUIRED, ARCHIVED
+        if entry.history is not None:
+            self._part_with(entry, entry.history)
+        entry.state = ARCHIVED
         entry.work = None
         if self.deleted:
             return
         self.depth -= 1
         self.octets -= len(entry.payload)
-        history = entry.history
         block = entry.block
         block.level.remove(block, entry.index)
         self.dequeued += 1
-        if history is not None:
-            if history.expires and self.calendar is not None:
-                self.calendar.expiring -= 1
-            if held and history.group is not None and self.groups is not None:
-                self.groups.resolved(history.group)
         if self.passing and not self.acquired:
             self.notice()
         if self.starved and not self.is_full:
             starved, self.starved = self.starved, None
             for producer in starved:
                 producer.top_up()
+
+    def _part_with(self, entry: Entry, history: History) -> None:
+        """A message with a past is about to be gone."""
+        if history.expires and self.calendar is not None:
+            self.calendar.expiring -= 1
+        if entry.state == ACQUIRED and history.group is not None and self.groups is not None:
+            self.groups.resolved(history.group)
 
     def replace_payload(self, entry: Entry, payload: bytes) -> None:
         """Other octets for a message in hand: its annotations changed."""

@@ -43,7 +43,16 @@ def asked_of(payload: bytes, bare: int) -> Asked | None:
             raise DecodeError("properties that are no list", pos)
         if count <= ABSOLUTE_EXPIRY_TIME:
             return None
-        pos = _behind(payload, pos, ABSOLUTE_EXPIRY_TIME)
+        fields = ABSOLUTE_EXPIRY_TIME
+        while fields:
+            width = WIDTH[payload[pos]]
+            if width <= 16:
+                pos += 1 + width
+            elif width == _SIZE8:
+                pos += 2 + payload[pos + 1]
+            else:
+                pos = skip(payload, pos)
+            fields -= 1
         if count <= GROUP_ID:
             return None if payload[pos] == _NULL else (decode(payload, pos)[0], None, None)
         return _with_group(payload, pos, count)
@@ -51,22 +60,11 @@ def asked_of(payload: bytes, bare: int) -> Asked | None:
         raise DecodeError("the octets end inside the properties", size) from None
 
 
-def _behind(payload: bytes, pos: int, fields: int) -> int:
-    while fields:
-        width = WIDTH[payload[pos]]
-        if width <= 16:
-            pos += 1 + width
-        elif width == _SIZE8:
-            pos += 2 + payload[pos + 1]
-        else:
-            pos = skip(payload, pos)
-        fields -= 1
-    return pos
-
-
 def _with_group(payload: bytes, pos: int, count: int) -> Asked | None:
     expiry = decode(payload, pos)[0]
-    group, behind = decode(payload, _behind(payload, pos, GROUP_ID - ABSOLUTE_EXPIRY_TIME))
+    for _ in range(ABSOLUTE_EXPIRY_TIME, GROUP_ID):
+        pos = skip(payload, pos)
+    group, behind = decode(payload, pos)
     if group is None:
         return None if expiry is None else (expiry, None, None)
     return expiry, group, decode(payload, behind)[0] if count > GROUP_SEQUENCE else None
