@@ -1,4 +1,4 @@
-"""A relay that falls silent when it is told to: TCP stays up, and nobody answers any more."""
+"""A relay that falls silent, or stops to read, when it is told to: TCP stays up, and nobody answers any more."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ class MutableProxy:
     def __init__(self, port: int) -> None:
         self._target = port
         self._muted = threading.Event()
+        self._reading = threading.Event()
+        self._reading.set()
         self._ends: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"amqp://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -21,7 +23,16 @@ class MutableProxy:
     def mute(self) -> None:
         self._muted.set()
 
+    def stall(self) -> None:
+        """Read no more: what the client writes fills the buffers between, and then its writes are blocked."""
+        self._reading.clear()
+
+    def go_on(self) -> None:
+        """Read again."""
+        self._reading.set()
+
     def close(self) -> None:
+        self._reading.set()
         for end in [self._listener, *self._ends]:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -41,3 +52,4 @@ class MutableProxy:
             while octets := source.recv(65536):
                 if not self._muted.is_set():
                     target.sendall(octets)
+                self._reading.wait()

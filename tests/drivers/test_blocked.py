@@ -1,0 +1,164 @@
+# ruff: noqa: F811
+"""A peer that reads nothing: sends end by `send_timeout`, and nothing is torn when it reads on."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from time import monotonic
+from typing import Any
+
+import pytest
+
+import jmsish
+from jmsish import DeliveryMode, aio
+from jmsish.drivers.sockets import SocketTransport, connect_tcp
+from jmsish.drivers.transport import SendBlocked
+
+from .calls import PATIENCE, prompt, queue_of
+from .mute import MutableProxy
+from .reach import broker, proxy  # noqa: F401
+
+PIECE = bytes(64_000)
+MANY = 900
+"""Pieces: fewer than the broker grants credit for, and more than fit the buffers between."""
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[SocketTransport, socket.socket]]:
+    """A transport, and the socket of a peer that reads when the test does."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        transport = connect_tcp("127.0.0.1", listening.getsockname()[1], timeout=PATIENCE)
+        peer, _ = listening.accept()
+        yield transport, peer
+        transport.close()
+        peer.close()
+
+
+def test_what_was_left_at_a_deadline_goes_in_front_of_the_next(pair: tuple[SocketTransport, socket.socket]) -> None:
+    """Octets are neither lost nor moved, however often a deadline cuts in."""
+    transport, peer = pair
+    said = b"".join(b"%08d" % number for number in range(1 << 20))
+    with pytest.raises(SendBlocked):
+        transport.send(said, monotonic() + 0.01)
+    with pytest.raises(SendBlocked):
+        transport.send(b"behind it", monotonic())
+    read = bytearray()
+
+    def reading() -> None:
+        while len(read) < len(said) + 12:
+            read.extend(peer.recv(1 << 20))
+
+    reader = threading.Thread(target=reading)
+    reader.start()
+    transport.send(b"end", None)
+    reader.join(PATIENCE)
+    assert bytes(read) == said + b"behind it" + b"end"
+
+
+def fill(producer: jmsish.MessageProducer, **arguments: Any) -> tuple[int, jmsish.OperationTimeoutError]:
+    """Sends until a send ends by its timeout: how many went before it, and its error."""
+    for sent in range(MANY):
+        try:
+            producer.send(PIECE, **arguments)
+        except jmsish.OperationTimeoutError as error:
+            return sent, error
+    raise AssertionError("the buffers between took everything")
+
+
+def whole(broker: jmsish.EmbeddedBroker, count: int) -> None:
+    """All messages came whole."""
+    bodies = [message.body for message in broker.queue("q").messages()]
+    assert len(bodies) == count and all(body == PIECE for body in bodies)
+
+
+def test_a_blocked_write_ends_by_send_timeout(proxy: MutableProxy, broker: jmsish.EmbeddedBroker) -> None:
+    """The message is in doubt, as a part of it has left; it arrives when the peer reads on, and so does the next."""
+    connection = jmsish.connect(proxy.url, send_timeout=0.1)
+    session = connection.create_session()
+    producer = session.create_producer(queue_of(session))
+    proxy.stall()
+    result: Any = prompt(lambda: fill(producer, delivery_mode=DeliveryMode.NON_PERSISTENT))
+    sent, error = result
+    assert error.outcome_unknown
+    proxy.go_on()
+    producer.send(PIECE)
+    whole(broker, sent + 2)
+    prompt(connection.close)
+
+
+def test_a_blocked_write_of_a_send_that_waits(proxy: MutableProxy, broker: jmsish.EmbeddedBroker) -> None:
+    """The timeout is one: whether the write is blocked or the answer does not come."""
+    connection = jmsish.connect(proxy.url, send_timeout=0.1)
+    session = connection.create_session()
+    producer = session.create_producer(queue_of(session))
+    proxy.stall()
+    result: Any = prompt(lambda: fill(producer))
+    sent, error = result
+    assert sent <= 1 and error.outcome_unknown  # the relay was in the middle of a read
+    proxy.go_on()
+    producer.send(PIECE)
+    whole(broker, sent + 2)
+    prompt(connection.close)
+
+
+def test_a_blocked_stream_leaves_nothing(proxy: MutableProxy, broker: jmsish.EmbeddedBroker) -> None:
+    """It is not read on, and taken back when the peer reads again."""
+    connection = jmsish.connect(proxy.url, send_timeout=0.1)
+    session = connection.create_session()
+    producer = session.create_producer(queue_of(session))
+    given = []
+
+    def pieces() -> Iterator[bytes]:
+        for number in range(MANY):
+            given.append(number)
+            yield PIECE
+
+    proxy.stall()
+    error = prompt(lambda: producer.send(stream=pieces()))
+    assert isinstance(error, jmsish.OperationTimeoutError) and not error.outcome_unknown and len(given) < MANY
+    proxy.go_on()
+    producer.send(PIECE)
+    whole(broker, 1)
+    prompt(connection.close)
+
+
+def test_a_completion_tells_of_a_blocked_send(proxy: MutableProxy, broker: jmsish.EmbeddedBroker) -> None:
+    """The call returns, though the peer does not read; what becomes of the message its callback says, once."""
+    connection = jmsish.connect(proxy.url, send_timeout=0.005)
+    session = connection.create_session()
+    producer = session.create_producer(queue_of(session))
+    proxy.stall()
+    told: list[Any] = []
+    for _ in range(150):
+        producer.send(PIECE, on_completion=lambda message, error: told.append(error))
+    proxy.go_on()
+    prompt(session.close)
+    assert told == [None] * 150
+    whole(broker, 150)
+    prompt(connection.close)
+
+
+def test_a_blocked_write_in_the_loop(proxy: MutableProxy, broker: jmsish.EmbeddedBroker) -> None:
+    """The loop goes on; sends end by `send_timeout`, before they put anything into a buffer."""
+
+    async def scene() -> None:
+        async with aio.connect(proxy.url, send_timeout=0.1) as connection:
+            session = await connection.create_session()
+            producer = await session.create_producer(session.create_queue("q"))
+            proxy.stall()
+            sent = 0
+            with pytest.raises(jmsish.OperationTimeoutError) as caught:
+                for sent in range(MANY):  # noqa: B007
+                    await producer.send(PIECE, delivery_mode=DeliveryMode.NON_PERSISTENT)
+            assert not caught.value.outcome_unknown
+            with pytest.raises(jmsish.OperationTimeoutError):
+                await producer.send(stream=[PIECE] * MANY)
+            proxy.go_on()
+            await connection._driver.room(monotonic() + PATIENCE)
+            await producer.send(PIECE)
+            whole(broker, sent + 1)
+
+    asyncio.run(scene())
