@@ -104,6 +104,11 @@ def test_m13_fields_of_the_properties() -> None:
         assert selected(condition, octets), condition
 
 
+@pytest.mark.parametrize(("wire", "jms"), [(0, 0), (2**31 - 1, 2**31 - 1), (2**31, -(2**31)), (2**32 - 1, -1)])
+def test_m13_the_group_sequence_wraps_to_32_bits_with_a_sign(wire: int, jms: int) -> None:
+    assert selected(f"JMSXGroupSeq = {jms}", foreign_octets({}, {GROUP_SEQUENCE: UInt(wire)}))
+
+
 @pytest.mark.parametrize(("priority", "seen"), [(0, 0), (4, 4), (9, 9), (10, 9), (255, 9)])
 def test_m13_priority(priority: int, seen: int) -> None:
     octets = encode_header(Header(durable=True, priority=priority)) + COLOUR
