@@ -190,6 +190,18 @@ async def test_rule_45_the_connection_closes_with_its_last_context(face: Face) -
     assert list(face.broker.connections()) == []
 
 
+async def test_rule_45_contexts_closed_at_once(face: Face) -> None:
+    """45: closed by as many threads at once, the connection is closed when the last of them returns."""
+    for _ in range(10):
+        first = await opened(face)
+        family = [first, *[await first.create_context(TRANSACTED) for _ in range(4)]]
+        closing = [await face.spawn(context.close(), name=f"closer {n}") for n, context in enumerate(family)]
+        for each in closing:
+            await each
+        assert connection_of(first).is_closed and all(context.is_closed for context in family)
+    assert list(face.broker.connections()) == []
+
+
 async def test_rule_46_contexts_and_their_consumers_are_context_managers(face: Face) -> None:
     """46: a context closes at the end of its block, and so does a consumer of it."""
     context = await opened(face)
