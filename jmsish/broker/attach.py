@@ -98,11 +98,12 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
     check_default_outcome(source.default_outcome)
     if source.address == MANAGEMENT:
         return _answer_on(connection, link, source)
+    filters = Filters.read(source.filter)
     node, made = _node(connection, link, source, "source")
     if node is None:
         raise Refusal(INVALID_FIELD, "the source has no address", {"field": "source"})
-    # Who shares a subscription has no connection of his own whose messages were not to come (JMS 3.1, 8.3.2).
-    filters = Filters.read(source.filter, local=isinstance(node, Topic) and SHARED not in source.capabilities)
+    if not isinstance(node, Topic) or SHARED in source.capabilities:
+        filters = filters.without_no_local()
     granted = _granted_source(source, filters, node, made)
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode

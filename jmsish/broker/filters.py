@@ -8,7 +8,7 @@ filter actually in place, including any filters defaulted at the node" (M61).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from jmsish.broker.refusals import INVALID_FIELD, Refusal
@@ -38,8 +38,8 @@ class Filters:
     """As asked for, under the keys and with the descriptors that the peer used."""
 
     @classmethod
-    def read(cls, wished: Mapping[Any, Any] | None, *, local: bool) -> Filters:
-        """The filters of a source, no-local only where anything is ``local``. Refusal for a selector that is none.
+    def read(cls, wished: Mapping[Any, Any] | None) -> Filters:
+        """The filters of a source. Refusal for a selector that is none.
 
         Of two of a kind the first is in force.
         """
@@ -53,7 +53,7 @@ class Filters:
             if descriptor in SELECTOR and not chosen:
                 chosen = True
                 text = _selector_in(value.value)
-            elif descriptor in NO_LOCAL and local and not no_local:
+            elif descriptor in NO_LOCAL and not no_local:
                 # A list by its registration, a string from Qpid JMS: what it holds says nothing (M58).
                 no_local = True
             else:
@@ -63,6 +63,13 @@ class Filters:
         if selector is None:
             return cls(None, None, no_local, granted)
         return cls(selector.text, predicate(selector), no_local, granted)
+
+    def without_no_local(self) -> Filters:
+        """What is left of them where nothing is local: at a queue, and to those who share a subscription."""
+        if not self.no_local:
+            return self
+        granted = {key: value for key, value in self.granted.items() if value.descriptor not in NO_LOCAL}
+        return replace(self, no_local=False, granted=granted)
 
 
 def _selector_in(value: object) -> str:

@@ -192,6 +192,8 @@ class IncomingLink:
         if transaction is None:
             return
         transaction.posts.append((target, arrival, delivery.payload))
+        if not isinstance(target, Queue):
+            transaction.copies += max(0, len(target.present) - 1)
         self._connection.broker.worked(transaction)
         if not delivery.remote_settled:
             self._answer_in(transaction, delivery, ACCEPTED)

@@ -108,7 +108,8 @@ class Subscription:
 
     @property
     def is_active(self) -> bool:
-        return bool(self.queue.consumers)
+        """Somebody reads it; who only browses its queue, as tools do, is in nobody's way."""
+        return any(not consumer.copies for consumer in self.queue.consumers.values())
 
     def detached(self, closed: bool) -> None:
         """One of its links has gone; it is out of the queue's consumers already."""
@@ -116,7 +117,8 @@ class Subscription:
 
     def refuses_close(self) -> AmqpError | None:
         """Why the subscription does not end with a link that is closed, which is to be told; None where it may."""
-        if not (self.shared and self.durable and len(self.queue.consumers) > 1):
+        readers = sum(not consumer.copies for consumer in self.queue.consumers.values())
+        if not (self.shared and self.durable and readers > 1):
             return None
         description = f"the subscription {self.name!r} goes on: it has other consumers (detach without a close)"
         return AmqpError(RESOURCE_LOCKED, description)

@@ -73,7 +73,7 @@ class Transaction:
     """One declared, not yet discharged transaction."""
 
     __slots__ = (
-        "acquirers", "began", "connection", "control", "deliveries", "failure", "id", "last", "posts", "work"
+        "acquirers", "began", "connection", "control", "copies", "deliveries", "failure", "id", "last", "posts", "work"
     )  # fmt: skip
 
     def __init__(self, txn_id: bytes, connection: ServerConnection, control: ControlLink) -> None:
@@ -85,6 +85,8 @@ class Transaction:
         self.last = 0.0
         """When the last work came in, where the broker has a limit to idleness."""
         self.posts: list[Post] = []
+        self.copies = 0
+        """What posts to topics are more than one: a commit puts a message into each queue it was routed to."""
         self.work: list[Work] = []
         self.acquirers: list[OutgoingLink] = []
         """Links whose credit belongs to it (4.4.3)."""
@@ -100,13 +102,14 @@ class Transaction:
 
     @property
     def size(self) -> int:
-        """How many posts and retirements it holds."""
-        return len(self.posts) + len(self.work)
+        """How much a discharge has to do: posts, further copies of them, and retirements."""
+        return len(self.posts) + self.copies + len(self.work)
 
     def outgrow(self, limit: int) -> None:
         """It has become too large: it can only be rolled back, and what it posted is dropped already."""
         self.fail(ROLLBACK, f"it has more than {limit:,} posts and retirements (policy.max_transaction_size)")
         self.posts.clear()
+        self.copies = 0
 
     def retire(
         self, consumer: OutgoingLink, delivery: Delivery, entry: Entry, outcome: DeliveryState | None, settled: bool

@@ -113,6 +113,13 @@ def test_a_bad_selector_is_refused_by_the_field(world: World, text: Any, words: 
     assert world.broker.subscriptions() == [] and world.broker.queue("d").consumer_count == 0
 
 
+def test_a_bad_selector_makes_nothing(world: World) -> None:
+    peer = world.connect()
+    for wish in ({"address": "new"}, {"dynamic": True}, {"dynamic": True, "capabilities": ("temporary-topic",)}):
+        assert condition(attach(peer, filter=selector("= 1"), **wish)) == "amqp:invalid-field"
+    assert world.broker.queues() == [] and len(world.broker.exchanges()) == 1
+
+
 @pytest.mark.parametrize("text", ["", "   "])
 def test_rule_180_a_blank_selector_selects_everything(world: World, text: str) -> None:
     peer = world.connect()

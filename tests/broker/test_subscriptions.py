@@ -613,6 +613,18 @@ def test_rule_130_the_name_of_the_queue_is_no_way_around_it(world: World) -> Non
     assert condition(by_name) is None and condition(durable(peer, "sub")) == "amqp:resource-locked"
 
 
+def test_who_browses_the_queue_is_in_nobodys_way(world: World) -> None:
+    peer = world.connect("client")
+    receiver = durable(peer, credit=0)
+    browser = attach(world.connect(), address=only(world).queue, distribution_mode="copy")
+    receiver.detach(closed=False)
+    publish(world, "m1")
+    again = durable(peer)
+    assert again.receive() == browser.receive() == ["m1"]
+    again.detach(closed=True)
+    assert condition(browser) == "amqp:resource-deleted" and world.broker.subscriptions() == []
+
+
 def test_a_deleted_queue_is_a_subscription_ended(world: World) -> None:
     receiver = durable(world.connect())
     world.broker.delete_queue(only(world).queue)

@@ -434,6 +434,18 @@ def test_a_commit_is_refused_where_one_subscription_is_full(world: World) -> Non
     assert depths(world) == {"one": 1, "two": 1}
 
 
+def test_copies_count_for_the_size_of_a_transaction() -> None:
+    world = World({"policy": {"max_transaction_size": 10}})
+    peer = world.connect()
+    receivers = [subscriber(peer) for _ in range(4)]
+    sender, controller = publisher(peer), peer.controller()
+    for posts, answer in ((2, None), (3, "amqp:transaction:rollback")):
+        txn = controller.declare()
+        sender.send(*"m" * posts, state=in_transaction(txn))
+        assert controller.commit(txn) == answer
+    assert [receiver.receive() for receiver in receivers] == [["m", "m"]] * 4
+
+
 def test_a_commit_counts_what_comes_to_a_queue_by_all_its_ways(prices: World) -> None:
     peer = prices.connect()
     prices.broker.declare_queue("q", max_messages=2)
