@@ -133,8 +133,9 @@ class Connection(Closing):
 
     async def _quiet(self, sessions: list[Session]) -> None:
         """Nothing is handed over any more in any session, and no listener runs."""
+        listening = any(session._runs_listener for session in sessions)
         for session in sessions:
-            self._driver.call(session._core.begin_close)
+            self._driver.call(session._core.begin_close, listening)
         for session in sessions:
             if session._listeners is not None:
                 await session._listeners.wait_until_idle(self._core.options.close_timeout)

@@ -361,12 +361,15 @@ class ClientSession:
         finally:
             self.leaving.pop(detached, None)
 
-    def begin_close(self) -> None:
-        """Nothing is handed over any more; blocked receives return nothing, sends that wait for credit fail."""
+    def begin_close(self, listening: bool = False) -> None:
+        """Nothing is handed over any more; blocked receives return nothing, and sends that wait for credit fail.
+
+        With `listening` a listener runs, whose sends may wait on until it returns (jms rule 35).
+        """
         self.closing = True
         for consumer in self.consumers:
             consumer.begin_close()
-        for producer in self.producers:
+        for producer in () if listening else self.producers:
             fail(producer.credited, IllegalStateError("the session was closed while the send waited for credit"))
         settle(self.ending)
         self.prompt()

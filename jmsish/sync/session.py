@@ -219,7 +219,7 @@ class Session(SessionFace, Closing):
         if self._listeners is not None:
             self._listeners.forbid("closing a session")
         forbid_in_completion(self._driver.callbacks.calling, "closing a session")
-        self._driver.call(self._core.begin_close)
+        self._driver.call(self._core.begin_close, self._runs_listener)
         mine = self._exclusive.wait(self._core.connection.options.close_timeout)
         try:
             self._driver.run(self._core.close())
@@ -241,6 +241,11 @@ class Session(SessionFace, Closing):
         with self._exclusive:
             self._driver.run(self._core.add_consumer(core))
         return core
+
+    @property
+    def _runs_listener(self) -> bool:
+        """Whether a listener of this session is running."""
+        return self._listeners is not None and self._listeners.consumer is not None
 
     def _check_free(self) -> None:
         """JMS 3.1, 6.2.6: no listener is set while a call waits in the session; one that runs is no hindrance."""

@@ -195,6 +195,40 @@ async def test_rule_34_and_35_a_running_listener_has_everything_until_it_returns
 
 
 @pytest.mark.parametrize("target", ["session", "connection"])
+async def test_rule_35_a_listener_that_waits_for_credit_goes_on(face: Face, target: str) -> None:
+    """35: a send of a running listener that waits for room is not given up because somebody closes."""
+    face.broker_with().declare_queue("small", max_messages=1, overflow="block")
+    play = await stage(face, "auto", "m1", start=False)
+    producer = await play.session.create_producer(play.session.create_queue("small"))
+    await producer.send("r0")
+    consumer = await play.consumer()
+    log = face.log()
+
+    async def on_message(message: Any) -> None:
+        log.add("in")
+        error = await outcome(producer.send("r1"))
+        log.add(f"sent {error}")
+
+    async def closing() -> None:
+        await target_of(play, consumer, target).close()
+        log.add("closed")
+
+    consumer.listener = on_message
+    await play.connection.start()
+    await log.until("in")
+    await face.turns(2)
+    closer = await face.spawn(closing())
+    await face.turns(3)
+    assert log.items == ["in"]
+    other = await play.beside("auto")
+    small = await other.session.create_consumer(other.session.create_queue("small"))
+    await expect(small, "r0 r1")
+    await closer
+    assert log.items == ["in", "sent None", "closed"]
+    await play.queue.holds(0)
+
+
+@pytest.mark.parametrize("target", ["session", "connection"])
 async def test_rule_36_close_from_a_listener_of_its_own(face: Face, target: str) -> None:
     """36: raises IllegalStateError; under AUTO the message is acknowledged all the same when the listener returns."""
     play = await stage(face, "auto", "m1", start=False)
