@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from math import log
 from typing import Any
 
 DEFAULT_DEAD_LETTER = "DLQ"
@@ -58,10 +59,11 @@ class QueueSettings:
         if not delay:
             return 0.0
         longest = float(self.max_redelivery_delay) or A_YEAR
-        if self.redelivery_multiplier == 1 or delay >= longest:
-            return min(delay, longest)
-        # So many doublings and no power is too large for a float: the longest delay is reached long before.
-        return min(delay * self.redelivery_multiplier ** min(max(attempts, 1) - 1, 64), longest)
+        rises = max(attempts - 1, 0)
+        # Compared by logarithms: the power itself may be too large for a float.
+        if delay >= longest or rises * log(self.redelivery_multiplier) >= log(longest / delay):
+            return longest
+        return float(delay * self.redelivery_multiplier**rises)
 
     @classmethod
     def from_mapping(cls, settings: Mapping[str, Any], where: str) -> QueueSettings:

@@ -8,28 +8,19 @@ from secrets import token_hex
 from typing import Any, Final
 
 from jmsish.broker.config import BrokerConfig
+from jmsish.broker.deadletters import EXPIRED, dead_letter
 from jmsish.broker.exchanges import TOPIC, Exchange, Exchanges
-from jmsish.broker.octets import annotated, for_another_life
-from jmsish.broker.order import ACQUIRED, Entry, History
+from jmsish.broker.order import ACQUIRED, Entry
 from jmsish.broker.policy import DEFAULT_SETTINGS, QueueSettings
-from jmsish.broker.queues import Arrival, Queue
+from jmsish.broker.queues import Queue
 from jmsish.broker.refusals import NOT_FOUND, Refusal
 from jmsish.broker.subscriptions import SUBSCRIPTION, Home, Subscriptions
 from jmsish.engine.outcomes import AmqpError
-from jmsish.types import Symbol, Timestamp, UInt
 
 MANAGEMENT: Final = "$management"
 """The address of the management node."""
 RESERVED = "jmsish.temporary."
 """How the names of temporary nodes begin. Such a name is never made on first use: used when gone, it is an error."""
-
-DEAD_FROM = "x-opt-dead-letter-from"
-DEAD_REASON = "x-opt-dead-letter-reason"
-DEAD_TIME = "x-opt-dead-letter-time"
-DEAD_COUNT = "x-opt-dead-letter-delivery-count"
-DEAD_ERROR = "x-opt-dead-letter-error"
-EXPIRED = "expired"
-
 
 QUEUE: Final = "queue"
 KINDS: Final = {"queue": QUEUE, "temporary-queue": QUEUE, "topic": TOPIC, "temporary-topic": TOPIC}
@@ -167,14 +158,8 @@ class Router:
         if not name or name == queue.name or queue.deleted:
             return
         target = self.queues.get(name) or self._make(name, self._config.queues.get(name, DEFAULT_SETTINGS))
-        history = entry.history or History()
-        notes: dict[Any, Any] = {
-            Symbol(DEAD_FROM): queue.name,
-            Symbol(DEAD_REASON): reason,
-            Symbol(DEAD_TIME): Timestamp(round(self._home.now() * 1000)),
-            Symbol(DEAD_COUNT): UInt(history.count),
-        }
-        if error is not None:
-            notes[Symbol(DEAD_ERROR)] = str(error)
-        payload = annotated(for_another_life(entry.payload), notes)
-        target.add(Arrival(payload, entry.block.level.priority))
+        subscription = self.subscriptions.of(queue)
+        temporary = queue.name.startswith(RESERVED)
+        kind = "subscription" if subscription is not None else "temporary-queue" if temporary else "queue"
+        content = None if subscription is None else subscription.content
+        target.add(dead_letter(queue, entry, reason, error, self._home.now(), kind, content))

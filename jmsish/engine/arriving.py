@@ -1,4 +1,4 @@
-"""What the properties of an arriving message ask of a broker, in one walk over them: when it expires, its group."""
+"""What the properties of a message ask of a broker, in one walk over them: when it expires, which group it is of."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from struct import Struct
 from struct import error as struct_error
 
 from jmsish.engine.decoding import DecodeError, decode
-from jmsish.engine.sections import PROPERTIES, WIDTH, section_at, skip
+from jmsish.engine.sections import PROPERTIES, WIDTH, bare_offset, section_at, skip
 from jmsish.message.fields import ABSOLUTE_EXPIRY_TIME, GROUP_ID, GROUP_SEQUENCE
 
 _UINT = Struct(">I").unpack_from
+_LIST8, _LIST32 = Struct(">BB").unpack_from, Struct(">II").unpack_from
+_NARROW, _WIDE = Struct(">BBB").pack, Struct(">BII").pack
 _SIZE8 = 0xFC
 _NULL = 0x40
 
@@ -68,3 +70,24 @@ def _with_group(payload: bytes, pos: int, count: int) -> Asked | None:
     if group is None:
         return None if expiry is None else (expiry, None, None)
     return expiry, group, decode(payload, behind)[0] if count > GROUP_SEQUENCE else None
+
+
+def without_expiry(payload: bytes) -> bytes:
+    """The message without an absolute expiry time in its properties; all other octets are as they were."""
+    bare = bare_offset(payload)
+    if bare >= len(payload):
+        return payload
+    code, form = section_at(payload, bare)
+    if code != PROPERTIES or payload[form] not in (0xC0, 0xD0):
+        return payload
+    wide = payload[form] == 0xD0
+    size, count = _LIST32(payload, form + 1) if wide else _LIST8(payload, form + 1)
+    if count <= ABSOLUTE_EXPIRY_TIME:
+        return payload
+    begin = form + (9 if wide else 3)
+    pos = begin
+    for _ in range(ABSOLUTE_EXPIRY_TIME):
+        pos = skip(payload, pos)
+    end = skip(payload, pos)
+    head = (_WIDE if wide else _NARROW)(payload[form], size - (end - pos - 1), count)
+    return payload[:form] + head + payload[begin:pos] + bytes((_NULL,)) + payload[end:]
