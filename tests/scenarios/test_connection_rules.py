@@ -579,6 +579,26 @@ async def test_rule_27_the_exception_listener_may_use_the_api(face: Face) -> Non
     await play.queue.holds(1)
 
 
+async def test_rule_27_the_exception_listener_may_close_a_living_connection(face: Face) -> None:
+    """27: a fault of one consumer, and the listener closes the whole: sessions, and a receive that waits elsewhere."""
+    play = await stage(face, "auto")
+    log = face.log()
+
+    async def on_error(error: jmsish.JMSError) -> None:
+        await play.connection.close()
+        log.add(f"closed after {type(error).__name__}")
+
+    play.connection.exception_listener = on_error
+    await play.consumer()
+    other = await play.connection.create_session()
+    waiting = await face.spawn((await other.create_consumer(other.create_queue("others"))).receive(timeout=30))
+    await face.turns(2)
+    face.broker.delete_queue("orders")
+    assert await waiting is None
+    assert await log.reach(1) == ["closed after InvalidDestinationError"]
+    assert play.connection.is_closed and play.session.is_closed
+
+
 async def test_the_exception_listener_of_a_closed_connection(face: Face) -> None:
     """30: on a closed connection no listener can be set; what is no callable is refused."""
     connection = await face.connect()
