@@ -35,12 +35,12 @@ async def came(face: Face, play: Stage, *payloads: bytes) -> list[Any]:
     return await got(play, len(payloads))
 
 
-async def leaves(face: Face, play: Stage, message: Any) -> ReceivedMessage:
+async def leaves(face: Face, play: Stage, message: Any, queue: str = "out") -> ReceivedMessage:
     """What such a client gets of a message that is sent, or sent on."""
     producer = await play.session.create_producer(play.session.create_queue("out"))
     await producer.send(message)
     with ForeignClient(face) as client:
-        (octets,) = client.take("out")
+        (octets,) = client.take(queue)
     return ReceivedMessage(octets)
 
 

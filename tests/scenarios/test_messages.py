@@ -300,6 +300,31 @@ async def test_m13_m22_rule_163_groups_and_users(face: Face) -> None:
     assert octets.application_properties() == {}
 
 
+async def test_m22_the_user_id_is_what_the_connection_says(face: Face) -> None:
+    """Where it is asked for, it is the name that logged in, whatever the application writes."""
+    play = await stage(face, "auto", username="ann", password="-", populate_user_id=True)
+    message = play.session.create_text_message("x")
+    message.properties["JMSXUserID"] = "admin"
+    received, plain = await sent(play, message, "y")
+    for each in (message, received, plain):
+        assert each.properties["JMSXUserID"] == "ann"
+
+
+async def test_m25_prefixes_are_on_the_wire_alone(face: Face) -> None:
+    """A broker that wants them gets them, also in answers; programs never see them. Temporary names have none."""
+    play = await stage(face, "auto", queue_prefix="q.", topic_prefix="t.")
+    temporary = await play.session.create_temporary_queue()
+    request, other = play.session.create_text_message("x"), play.session.create_text_message("y")
+    request.jms_reply_to, other.jms_reply_to = play.session.create_topic("answers"), bare(temporary)
+    first, second = await sent(play, request, other)
+    assert face.broker.queue("q.orders").enqueued == 2
+    for message in (request, first, second):
+        assert message.jms_destination == Queue("orders")
+    assert str(first.jms_reply_to) == "topic://answers" and bare(second.jms_reply_to) == bare(temporary)
+    octets = await leaves(face, play, first, queue="q.out")
+    assert (octets.property(2), octets.property(4)) == ("q.out", "t.answers")
+
+
 async def test_rule_31_messages_outlive_what_they_came_by(face: Face) -> None:
     """After the close of everything, all parts of a message can be read, those that were not looked at before too."""
     play = await stage(face, "auto")

@@ -37,9 +37,14 @@ class Peer:
     """The far end of one client connection."""
 
     def __init__(
-        self, *, offers: tuple[str, ...] = ("ANONYMOUS-RELAY",), client_id: str | None = None, **options: Any
+        self,
+        *,
+        offers: tuple[str, ...] = ("ANONYMOUS-RELAY",),
+        properties: dict[str, Any] | None = None,
+        client_id: str | None = None,
+        **options: Any,
     ) -> None:
-        self.engine = Engine(server=True, container_id="peer", offered_capabilities=offers)
+        self.engine = Engine(server=True, container_id="peer", offered_capabilities=offers, properties=properties)
         near = Engine(server=False, container_id=client_id or "client")
         self.core = ClientConnection(near, ConnectionOptions(**options), lambda: 1_700_000_000.0, "peer")
         self.core.client_id = client_id
