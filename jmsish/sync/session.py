@@ -264,6 +264,7 @@ class Session(SessionFace, Closing):
 
     def _message(self, delivery: Delivery) -> Message:
         message: Message = delivery.context
+        delivery.context = None  # what is not acknowledged yet shall not keep the body of a message nobody holds
         individual = self._core.mode is AcknowledgeMode.INDIVIDUAL
         message._owner = _Acknowledger(self, delivery) if individual else self._acknowledger
         return message

@@ -338,6 +338,19 @@ async def test_rule_31_messages_outlive_what_they_came_by(face: Face) -> None:
     assert received.jms_destination == Queue("orders") and received.delivery_count == 1
 
 
+@pytest.mark.parametrize("mode", ["client", "individual"])
+async def test_what_waits_for_an_acknowledgement_keeps_no_body(face: Face, mode: str) -> None:
+    """The session remembers the delivery; the message is the application's, to be forgotten when it forgets it."""
+    play = await stage(face, mode, "m1 m2")
+    consumer = await play.consumer()
+    messages: list[Any] = [await consumer.receive(timeout=5) for _ in range(2)]
+    kept = bare(play.session)._core.ledger.delivered.values()
+    assert [delivery.context for delivery in kept] == [None, None]
+    for message in messages:
+        await message.acknowledge()
+    await play.queue.comes_to(0)
+
+
 @pytest.mark.parametrize("mode", ["client", "individual", "transacted"])
 async def test_rule_59_a_redelivery_is_the_original(face: Face, mode: str) -> None:
     """Whatever a consumer did to its copy; and whatever the sender did to the message after it was sent."""
