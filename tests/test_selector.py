@@ -104,13 +104,27 @@ def test_rule_189_properties_are_not_converted() -> None:
 
 UNLIKE = ["text = 5", "text <> 5", "weight = 'red'", "weight <> 'red'", "yes = 1", "yes <> 1", "colour = TRUE",
           "colour <> TRUE", "zero = no", "zero <> no", "text = weight", "text < weight", "'5' = 5", "TRUE <> 'TRUE'",
-          "colour BETWEEN 1 AND 5", "weight LIKE '%'", "weight IN ('11')", "colour"]  # fmt: skip
+          "colour"]  # fmt: skip
 
 
 @pytest.mark.parametrize("condition", UNLIKE)
 def test_rule_190_values_of_unlike_type_compare_to_false(condition: str) -> None:
     assert not selects(condition)
     assert selects(f"NOT ({condition})")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("colour", "BETWEEN 1 AND 5"),
+        ("weight", "BETWEEN colour AND 20"),
+        ("weight", "LIKE '%'"),
+        ("weight", "IN ('x')"),
+    ],
+)
+def test_rule_190_predicates_on_values_of_unlike_type_are_unknown(before: str, after: str) -> None:
+    assert unknown(f"{before} {after}")
+    assert unknown(f"{before} NOT {after}")
 
 
 def test_rule_190_numbers_of_all_types_compare() -> None:

@@ -193,11 +193,11 @@ def test_what_is_done_with_counts_no_more() -> None:
         "NOT NOT a = 1",
         "- -1 = a",
         "NOT (NOT (a = 1))",
-        "a NOT IN ('x')",
+        "b NOT IN ('x')",
         "a IS NOT NULL",
         "-(-1) = a",
     ):
-        assert Selector(" AND ".join([part] * 500)).select({"a": 1}.get)
+        assert Selector(" AND ".join([part] * 500)).select({"a": 1, "b": "y"}.get)
 
 
 LONG = [

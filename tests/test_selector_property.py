@@ -177,6 +177,10 @@ def truth(value: Any) -> bool | None:
     return None if value is None else value is True
 
 
+def number_or_none(value: Any) -> Any:
+    return value if value is not None and kind_of(value) == "number" else None
+
+
 def evaluated(expression: Expression, message: dict[str, Any]) -> Any:
     kind, *parts = expression
     if kind == "name":
@@ -191,15 +195,15 @@ def evaluated(expression: Expression, message: dict[str, Any]) -> Any:
     if kind in ("=", "<>", "<", "<=", ">", ">="):
         return comparison(kind, *[evaluated(part, message) for part in parts])
     if kind == "between":
-        value, low, high = [evaluated(part, message) for part in parts[:3]]
+        value, low, high = [number_or_none(evaluated(part, message)) for part in parts[:3]]
         return negation(conjunction([comparison(">=", value, low), comparison("<=", value, high)]), parts[3])
     if kind == "null":
         return (message.get(parts[0]) is None) != parts[1]
     if kind in ("in", "like"):
         value = message.get(parts[0])
-        if value is None:
+        if not isinstance(value, str):
             return None
-        found = isinstance(value, str) and (value in parts[1] if kind == "in" else like(parts[1], value))
+        found = value in parts[1] if kind == "in" else like(parts[1], value)
         return negation(found, parts[2])
     values = [truth(evaluated(part, message)) for part in parts]
     if kind == "not":

@@ -209,16 +209,19 @@ def _with_boolean(name: str, sign: str, literal: bool) -> Condition:
 
 
 def _between(node: Between) -> Condition:
-    """Rule 194: ``low <= operand AND operand <= high``, by the tables above."""
+    """Rule 194: ``low <= operand AND operand <= high``, by the tables above; unknown where a number is missing.
+
+    3.8.1.2 says of NOT BETWEEN that it is ``operand < low OR operand > high``, which is not true of what is no number.
+    """
     operand, low, high = _value(node.operand), _value(node.low), _value(node.high)
 
     def between(get: Lookup) -> bool | None:
         value = operand(get)
-        if value is None:
+        if not is_number(value):
             return None
         least, most = low(get), high(get)
-        above = None if least is None else compare(">=", value, least)
-        below = None if most is None else compare("<=", value, most)
+        above = compare(">=", value, least) if is_number(least) else None
+        below = compare("<=", value, most) if is_number(most) else None
         if above is False or below is False:
             return False
         return None if above is None or below is None else True
@@ -227,23 +230,23 @@ def _between(node: Between) -> Condition:
 
 
 def _in_list(node: InList) -> Condition:
-    """Rule 195: unknown when the identifier is null."""
+    """Rule 195: unknown when the identifier is null, or no string: 3.8.1.2 has a meaning for neither IN nor NOT IN."""
     name, values = node.name, node.values
 
     def in_list(get: Lookup) -> bool | None:
         value = get(name)
-        return None if value is None else isinstance(value, str) and value in values
+        return value in values if isinstance(value, str) else None
 
     return in_list
 
 
 def _like(node: Like) -> Condition:
-    """Rule 196: unknown when null; works on strings only."""
+    """Rule 196: unknown when null; works on strings only, NOT LIKE too."""
     name, matches = node.name, like.matcher(node.pattern, node.escape)
 
     def is_like(get: Lookup) -> bool | None:
         value = get(name)
-        return None if value is None else isinstance(value, str) and matches(value)
+        return matches(value) if isinstance(value, str) else None
 
     return is_like
 
