@@ -59,7 +59,8 @@ def test_the_program_of_a_migration_page_runs(page: Path) -> None:
                 producer.send(name, properties={"customer": f"who wants a {name}"})
             exec(compile(source, page.name, "exec"), {"url": broker.url})  # noqa: S102
             assert broker.queue("orders").depth == 0
-            invoices = [(message.body, message.properties["customer"]) for message in broker.queue("invoices").messages()]
+            made = broker.queue("invoices").messages()
+            invoices = [(message.body, message.properties["customer"]) for message in made]
         assert invoices == [(f"invoice for {name}", f"who wants a {name}") for name in ("lamp", "chair")]
 
 
