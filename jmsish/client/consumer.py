@@ -21,6 +21,7 @@ from jmsish.client.arriving import begin_arrival
 from jmsish.client.attaching import what_is_missing, why_detached
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.waiting import waits_to_receive
+from jmsish.engine.codec import split_header
 from jmsish.engine.outcomes import RELEASED, AmqpError
 from jmsish.engine.streaming import want
 from jmsish.errors import IllegalStateError, JMSError, OperationTimeoutError
@@ -44,6 +45,11 @@ DRAIN_PATIENCE = 0.25
 """Seconds until a drain is asked for again, doubling: far above a round trip, far below what a person notices."""
 
 
+def _priority_of(delivery: Delivery) -> int:
+    header = split_header(delivery.payload)[0]
+    return 4 if header is None else header.priority
+
+
 class ClientConsumer:
     """One consumer (or browser) of a session."""
 
@@ -65,6 +71,8 @@ class ClientConsumer:
         if subscription is not None:
             self.origin = subscription
         self.buffer: deque[Delivery] = deque()
+        self.by_priority = session.connection.options.local_priority and not browsing
+        """The buffer is ordered by priority, not by arrival."""
         self.link: Link | None = None
         self.attached: Future[None] = Future()
         self.detached: Future[None] = Future()
@@ -198,7 +206,10 @@ class ClientConsumer:
         if self.closed and self.drained is None:
             self.session.ledger.dispose(delivery, RELEASED)
             return
-        self.buffer.append(delivery)
+        if self.buffer and self.by_priority:
+            self._line_up(delivery)
+        else:
+            self.buffer.append(delivery)
         trace = self.session.connection.trace
         if trace is not None and not self.browsing:
             trace.delivery("prefetched", delivery, self.destination, self)
@@ -210,6 +221,14 @@ class ClientConsumer:
             self.session.prompt()
         if self.drained is not None:
             self.on_credit()
+
+    def _line_up(self, delivery: Delivery) -> None:
+        """Behind all of its priority and above (scenario 157)."""
+        buffer, priority = self.buffer, _priority_of(delivery)
+        at = len(buffer)
+        while at and _priority_of(buffer[at - 1]) < priority:
+            at -= 1
+        buffer.insert(at, delivery)
 
     def take(self) -> Delivery | None:
         """The next unread delivery that may be handed over; expired and over-delivered ones are disposed of here."""
