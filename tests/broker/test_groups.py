@@ -349,3 +349,21 @@ def test_a_drain_does_not_wait_for_the_groups_of_others(place: OneQueue) -> None
     other.flow(5, drain=True)
     place.run()
     assert (other.bodies(), other.answers) == ("", 1)
+
+
+def test_the_next_one_wanted_is_found_when_the_first_expires_unseen(place: OneQueue) -> None:
+    """The group is there for a selecting consumer again, but before it asks the first message it wants expires."""
+    first = place.taker(1)
+    place.send("m1", group="a")
+    place.run()
+    place.queue.add(Arrival(b"red1", 4, History(0, place.home.now() + 5), group=("a", False)))
+    place.send("red2", group="a")
+    red = place.taker(selects=lambda payload, count: payload.startswith(b"red"))
+    red.flow(5, drain=True)
+    place.run()
+    first.leave()
+    first.accept("m1")
+    place.home.advance(6)
+    red.flow(5)
+    place.run()
+    assert red.bodies() == "red2"
