@@ -28,13 +28,12 @@ def join(consumer: ClientConsumer) -> Procedure[None]:
     if session.siblings(consumer) and not consumer.browsing:
         yield from _make_room(consumer)
     session.check()  # what was waited for came, and may have been the last thing that came
-    session.consumers.append(consumer)
+    session.enroll(consumer)
     try:
         attach_consumer(consumer)
         yield consumer.attached, session.connection.request_deadline()
     except BaseException as error:
-        if consumer in session.consumers:
-            session.consumers.remove(consumer)
+        session.strike(consumer)
         consumer.abandon()
         if isinstance(error, EngineStateError):
             raise JMSError(f"no consumer can be attached: {error}", scope="session") from error
@@ -56,11 +55,11 @@ def _check_destination(consumer: ClientConsumer) -> None:
 def _make_room(newcomer: ClientConsumer) -> Procedure[None]:
     session = newcomer.session
     siblings = session.siblings(newcomer)
-    session.consumers.append(newcomer)  # from now on the siblings' credit is on demand
+    session.enroll(newcomer)  # from now on the siblings' credit is on demand
     try:
         yield from session.cancel(siblings, session.connection.request_deadline())
     finally:
-        session.consumers.remove(newcomer)
+        session.strike(newcomer)
 
 
 def what_is_missing(consumer: ClientConsumer) -> JMSError | None:

@@ -153,7 +153,8 @@ class ClientLedger:
             session.connection.trace.enlisted(session, delivery, consumer.destination)
         if not consumer.in_transaction:
             consumer.in_transaction = True
-            controller.retired.add(consumer.origin)
+            session.involved[consumer] = None
+            controller.retired[consumer.origin] = None
 
     def _acknowledge_lazily(self, delivery: Delivery) -> None:
         self.lazy.append(delivery)

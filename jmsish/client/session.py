@@ -50,6 +50,12 @@ class ClientSession:
         self.begun: Future[None] = Future()
         self.ended: Future[None] = Future()
         self.consumers: list[ClientConsumer] = []
+        self._readers: dict[Hashable, list[ClientConsumer]] = {}
+        """They once more, without browsers, by the queue or subscription that they read."""
+        self._crowds: dict[Hashable, list[ClientConsumer]] = {}
+        """Of these, what more than one reads."""
+        self.involved: dict[ClientConsumer, None] = {}
+        """Those that have taken something in the transaction that is open."""
         self.producers: list[ClientProducer] = []
         self.lingering: set[ClientConsumer] = set()
         """Closed consumers whose link is still attached for what they handed over."""
@@ -77,20 +83,41 @@ class ClientSession:
         if self.failure is not None:
             raise self.failure
 
+    def enroll(self, consumer: ClientConsumer) -> None:
+        """A consumer is one of the session's from now on; a browser shares with nobody."""
+        self.consumers.append(consumer)
+        if not consumer.browsing:
+            sharers = self._readers.setdefault(consumer.origin, [])
+            sharers.append(consumer)
+            if len(sharers) > 1:
+                self._crowds[consumer.origin] = sharers
+
+    def strike(self, consumer: ClientConsumer) -> None:
+        """A consumer is none of the session's any more."""
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+            if not consumer.browsing:
+                sharers = self._readers[consumer.origin]
+                sharers.remove(consumer)
+                if len(sharers) == 1:
+                    del self._crowds[consumer.origin]
+                elif not sharers:
+                    del self._readers[consumer.origin]
+
     def siblings(self, consumer: ClientConsumer) -> list[ClientConsumer]:
         """The other open consumers of this session on the same queue, with which it shares; under "never" with none."""
-        if self.connection.options.cancel_on_commit == "never":
+        if consumer.browsing or self.connection.options.cancel_on_commit == "never":
             return []
-        origin = consumer.origin
-        return [c for c in self.consumers if c is not consumer and c.origin == origin and not c.browsing]
+        return [each for each in self._readers.get(consumer.origin, ()) if each is not consumer]
 
     def has_sibling(self, consumer: ClientConsumer) -> bool:
-        return len(self.consumers) > 1 and not consumer.browsing and bool(self.siblings(consumer))
+        """Asked for each message: it does not look through the consumers."""
+        return consumer.origin in self._crowds and bool(self.siblings(consumer))
 
     def forget(self, consumer: ClientConsumer) -> None:
         """A consumer closed: its siblings may be alone on their queue now, and take all the credit they want."""
         if consumer in self.consumers:
-            self.consumers.remove(consumer)
+            self.strike(consumer)
             self.note_listeners()
             if consumer.unsettled or consumer.in_transaction:
                 self.lingering.add(consumer)
@@ -224,7 +251,7 @@ class ClientSession:
         handed_over = self.ledger.take_handed_over()
         if not handed_over:
             return
-        consumers = self._on({d.link.context.origin for d in handed_over})
+        consumers = self._on(dict.fromkeys(d.link.context.origin for d in handed_over))
         try:
             yield from self.drain(consumers, self.connection.request_deadline())
         finally:
@@ -253,7 +280,7 @@ class ClientSession:
         was lost, `IllegalStateError` when the session is not transacted or closed.
         """
         controller = self.transaction()
-        origins = set(controller.retired)
+        origins = list(controller.retired)
         cancelled = self._cancelled_at_commit() if controller.broken is None else []
         try:
             yield from self.drain(cancelled, self.connection.request_deadline())
@@ -282,13 +309,13 @@ class ClientSession:
         policy = self.connection.options.cancel_on_commit
         if policy == "never":
             return []
-        consumers = [c for c in self.consumers if not c.browsing]
-        return consumers if policy == "always" else [c for c in consumers if self.has_sibling(c)]
+        shared = self._readers if policy == "always" else self._crowds
+        return [consumer for readers in shared.values() for consumer in readers]
 
     def rollback(self) -> Procedure[None]:
         """Give back what the transaction received, counted, and what was not read, uncounted; drop what it sent."""
         controller = self.transaction()
-        consumers = self._on(set(controller.retired))
+        consumers = self._on(controller.retired)
         late: OperationTimeoutError | None = None
         if controller.has_work:
             try:
@@ -298,7 +325,7 @@ class ClientSession:
             self.check()
         if controller.broken is not None:  # lost before, or while the drain was waited for: it is rolled back
             controller.broken = None
-            yield from self._take_back(set())
+            yield from self._take_back(())
         elif controller.has_work:
             try:
                 yield from controller.discharge(failed=True)
@@ -314,13 +341,13 @@ class ClientSession:
         if self.connection.trace is not None:
             self.connection.trace.discharged(self, event)
 
-    def _on(self, origins: set[Hashable]) -> list[ClientConsumer]:
+    def _on(self, origins: Iterable[Hashable]) -> list[ClientConsumer]:
         """Every consumer on these queues, not only those that took part (docs/transacted-session.md)."""
-        return [c for c in self.consumers if c.origin in origins and not c.browsing]
+        return [consumer for origin in origins for consumer in self._readers.get(origin, ())]
 
-    def _take_back(self, origins: set[Hashable]) -> Procedure[None]:
+    def _take_back(self, origins: Iterable[Hashable]) -> Procedure[None]:
         """The broker rolled back by itself: give back the unread, so that what it put back comes first again."""
-        consumers = self._on(origins) if origins else [c for c in self.consumers if not c.browsing]
+        consumers = self._on(origins or self._readers)
         self._transaction_over()
         handed_over = self.ledger.take_handed_over()
         try:
@@ -334,17 +361,17 @@ class ClientSession:
         controller = self.controller
         assert controller is not None and controller.broken is not None
         cause, controller.broken = controller.broken, None
-        yield from self._take_back(set())
+        yield from self._take_back(())
         raise TransactionRolledBackError(
             f"the transaction was lost before the commit: {cause}", scope="transaction", condition=cause.condition
         ) from cause
 
     def _transaction_over(self) -> None:
         self.end_reading()
-        for consumer in [*self.consumers, *self.lingering]:
-            if consumer.in_transaction:
-                consumer.in_transaction = False
-                consumer.detach_when_settled()
+        involved, self.involved = self.involved, {}
+        for consumer in involved:
+            consumer.in_transaction = False
+            consumer.detach_when_settled()
         self.lingering = {c for c in self.lingering if c.unsettled}
 
     # -- consumers and life ----------------------------------------------------------------------------------------

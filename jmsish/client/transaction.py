@@ -70,7 +70,7 @@ class TransactionController:
         """What is discharged is to be committed."""
         self.accepted: TransactionalState | None = None
         self.posting: TransactionalState | None = None
-        self.retired: set[Hashable] = set()
+        self.retired: dict[Hashable, None] = {}
         """The queues and subscriptions that messages were taken from."""
         self.sent = 0
         self.broken: JMSError | None = None
@@ -172,7 +172,7 @@ class TransactionController:
     def _forget(self) -> None:
         self.state = NONE
         self.accepted = self.posting = None
-        self.retired = set()
+        self.retired = {}
         self.sent = 0
 
     def _on_declared(self, outcome: Any) -> None:
