@@ -1,8 +1,8 @@
 """A file of any size from one program to another, in little memory: `send(stream=…)` and `message.open()`.
 
-The sender reads the file as fast as the broker takes it, the receiver writes it as fast as it arrives; neither ever has
 The sender reads the file as fast as the broker takes it, the receiver writes it as fast as it arrives; neither has more
 than a few megabytes of it. A transaction at the receiver makes sure that a copy that broke off is made again.
+
 Run it:  python examples/08_stream_file.py [amqp://host]
 """
 
