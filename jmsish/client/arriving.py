@@ -79,10 +79,8 @@ def begin_arrival(delivery: Delivery) -> bool:
     return True
 
 
-def received_from(consumer: ClientConsumer, delivery: Delivery) -> ReceivedMessage:
-    """The view of a delivery's octets."""
-    if delivery.stream is None:
-        return ReceivedMessage(delivery.payload)
+def arriving_message(consumer: ClientConsumer, delivery: Delivery) -> ArrivingMessage:
+    """The view of what has arrived before the body."""
     return ArrivingMessage(delivery.payload, ArrivingBody(consumer, delivery))
 
 

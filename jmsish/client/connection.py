@@ -6,6 +6,7 @@ outside the ownership, because it runs application code, is collected in `calls`
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
@@ -274,19 +275,21 @@ class ClientConnection:
         else:
             error = outcome if isinstance(outcome, JMSError) else rejection(outcome)
             if context is not None:
-                context.end(error)
-                self._complete(delivery.link.context)
+                self._complete(delivery.link.context.pending, context, error)
             elif error is not None and self.failure is None:
                 self.report(error)
         if self._settling:
             self._check_settled(delivery.link)
 
-    def _complete(self, producer: ClientProducer) -> None:
+    def _complete(self, pending: deque[Completion], answered: Completion, error: JMSError | None) -> None:
         """Callbacks come in the order of the sends, also where the answers do not (jms rule 98)."""
-        pending = producer.pending
-        while pending and pending[0].ended:
-            completion = pending.popleft()
-            self.completed(completion, completion.error)
+        if not pending or pending[0] is not answered:
+            answered.answer = error
+            return
+        self.calls.append((pending.popleft().tell, (error,)))
+        while pending and pending[0].answer is not ...:
+            self.calls.append((pending[0].tell, (pending[0].answer,)))
+            pending.popleft()
 
     def completed(self, completion: Completion, error: JMSError | None) -> None:
         self.calls.append((completion.tell, (error,)))

@@ -21,8 +21,9 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from jmsish.client.arriving import begin_reading, received_from
+from jmsish.client.arriving import arriving_message, begin_reading
 from jmsish.client.links import OUTCOMES_OF_POLICY
+from jmsish.engine.codec import ReceivedMessage
 from jmsish.engine.outcomes import (
     ACCEPTED,
     MODIFIED_FAILED,
@@ -84,7 +85,8 @@ class ClientLedger:
         connection = self.session.connection
         outcome: DeliveryState = MODIFIED_FAILED_UNDELIVERABLE
         try:
-            received = received_from(consumer, delivery)
+            stream = delivery.stream
+            received = ReceivedMessage(delivery.payload) if stream is None else arriving_message(consumer, delivery)
             header = received.prefix.header
             expiry = received.check()
             # M15: a time to live alone counts from the arrival
@@ -111,6 +113,7 @@ class ClientLedger:
 
     def hand_over(self, consumer: ClientConsumer, delivery: Delivery, in_listener: bool = False) -> None:
         """Record or settle, by mode, a delivery that goes to the application now; then refill the window."""
+        stream = delivery.stream
         session = self.session
         mode = session.mode
         trace = session.connection.trace
@@ -125,7 +128,7 @@ class ClientLedger:
         elif in_listener and (mode is AcknowledgeMode.AUTO or mode is AcknowledgeMode.DUPS_OK):
             consumer.unsettled += 1
             self.current = (consumer, delivery)
-        elif delivery.stream is not None and (mode is AcknowledgeMode.AUTO or mode is AcknowledgeMode.DUPS_OK):
+        elif stream is not None and (mode is AcknowledgeMode.AUTO or mode is AcknowledgeMode.DUPS_OK):
             consumer.unsettled += 1  # settled when it was read (`ArrivingBody`)
         elif mode is AcknowledgeMode.AUTO:
             session.engine_session.disposition(delivery, ACCEPTED, True)
@@ -135,7 +138,7 @@ class ClientLedger:
                 self._acknowledge_lazily(delivery)
             else:
                 self.delivered[delivery.id] = delivery
-        if delivery.stream is not None:
+        if stream is not None:
             begin_reading(consumer, delivery, in_listener)
         consumer.replenish()
 

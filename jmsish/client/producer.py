@@ -27,6 +27,7 @@ from jmsish.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import EllipsisType
 
     from jmsish.client.session import ClientSession
     from jmsish.destination import Destination
@@ -37,18 +38,13 @@ if TYPE_CHECKING:
 class Completion:
     """Whom to tell, outside all locks, how an asynchronous send ended."""
 
-    __slots__ = ("callback", "ended", "error", "message")
+    __slots__ = ("answer", "callback", "message")
 
     def __init__(self, callback: Callable[[Message, JMSError | None], Any], message: Message) -> None:
         self.callback = callback
         self.message = message
-        self.ended = False
-        self.error: JMSError | None = None
-
-    def end(self, error: JMSError | None) -> None:
-        """The broker has answered."""
-        self.ended = True
-        self.error = error
+        self.answer: JMSError | EllipsisType | None = ...
+        """What the broker said, where it said it out of turn: None, or an error; ... as long as it has not."""
 
     def tell(self, error: JMSError | None) -> Any:
         return self.callback(self.message, error)
