@@ -155,7 +155,7 @@ def test_a_symbolic_descriptor_is_understood_too() -> None:
 # --- redelivery with back-off
 
 
-def test_scenario_148_back_off(world: World) -> None:
+def test_s148_back_off(world: World) -> None:
     """148: not before the delay, which grows by the multiplier up to the longest."""
     world.broker.declare_queue("q", redelivery_delay=1, redelivery_multiplier=3, max_redelivery_delay=10)
     peer = world.connect()
@@ -171,7 +171,7 @@ def test_scenario_148_back_off(world: World) -> None:
     assert receiver.receive() == ["m1+5"]
 
 
-def test_scenario_148_later_messages_pass(world: World) -> None:
+def test_s148_later_messages_pass(world: World) -> None:
     world.broker.declare_queue("q", redelivery_delay=10)
     peer = world.connect()
     peer.sender().send("m1", "m2", "m3")

@@ -56,7 +56,7 @@ def test_messages_without_a_group_pass(place: OneQueue) -> None:
     assert first.bodies() == "a1" and place.taker(5).bodies() == "m1"
 
 
-def test_scenario_160_a_closed_consumer(place: OneQueue) -> None:
+def test_s160_a_closed_consumer(place: OneQueue) -> None:
     """160: what the closed one held comes to the next owner marked, before the later ones of the group."""
     first = place.taker(1)
     place.send("1", "2", group="ONE")
@@ -150,7 +150,7 @@ def test_priority_counts_within_a_group(place: OneQueue) -> None:
     assert place.taker(5).bodies() == "high none low"
 
 
-def test_scenario_159_one_at_a_time() -> None:
+def test_s159_one_at_a_time() -> None:
     """159: an ordering group: with a window of one the second is not to be had before the first is settled."""
     place = OneQueue(group_window=1)
     taker = place.taker(10)

@@ -24,9 +24,11 @@ from tests.broker.world import World, in_transaction
 @pytest.mark.parametrize(
     ("outcome", "again"),
     [(RELEASED, "m1"), (MODIFIED_FAILED, "m1+1"), (Modified(), "m1"), (None, "m1")],
-    ids=["135-released", "136-modified-failed", "137-modified", "179-settled-without-state"],
+    ids=["s135-released", "s136-modified-failed", "s137-modified", "s179-settled-without-state"],
 )
-def test_an_outcome_puts_back_with_its_count(world: World, outcome: DeliveryState | None, again: str) -> None:
+def test_s135_s136_s137_s179_an_outcome_puts_back_with_its_count(
+    world: World, outcome: DeliveryState | None, again: str
+) -> None:
     peer = world.connect()
     peer.sender().send("m1")
     receiver = peer.receiver(credit=1)
@@ -35,7 +37,7 @@ def test_an_outcome_puts_back_with_its_count(world: World, outcome: DeliveryStat
     assert receiver.receive(1) == [again]
 
 
-def test_138_undeliverable_here_is_per_link(world: World) -> None:
+def test_s138_undeliverable_here_is_per_link(world: World) -> None:
     peer = world.connect()
     peer.sender().send("m1", "m2")
     a = peer.receiver(credit=1)
@@ -59,7 +61,7 @@ def test_undeliverable_here_for_both_links_waits_for_a_third(world: World) -> No
     assert peer.receiver(credit=1).receive() == ["m1+2"]
 
 
-def test_139_rejected_goes_to_the_dead_letters(world: World) -> None:
+def test_s139_rejected_goes_to_the_dead_letters(world: World) -> None:
     peer = world.connect()
     peer.sender().send("m1", priority=7)
     receiver = peer.receiver(credit=1)
@@ -103,7 +105,7 @@ def test_dead_letters_can_have_another_place_or_none(world: World) -> None:
     assert {view.name for view in world.broker.queues()} == {"a", "b", "a.dead"}
 
 
-def test_143_limit_exact_boundary_and_order(world: World) -> None:
+def test_s143_limit_exact_boundary_and_order(world: World) -> None:
     world.broker.declare_queue("q", max_delivery_attempts=10)
     peer = world.connect()
     bodies = [f"m{number}" for number in range(5)]
@@ -120,7 +122,7 @@ def test_143_limit_exact_boundary_and_order(world: World) -> None:
     assert world.bodies("DLQ") == bodies
 
 
-def test_144_limit_mixed(world: World) -> None:
+def test_s144_limit_mixed(world: World) -> None:
     world.broker.declare_queue("q", max_delivery_attempts=2)
     peer = world.connect()
     peer.sender().send(*"01234")
@@ -138,7 +140,7 @@ def test_144_limit_mixed(world: World) -> None:
     assert world.bodies("DLQ") == list("024")
 
 
-def test_145_browsing_does_not_count(world: World) -> None:
+def test_s145_browsing_does_not_count(world: World) -> None:
     world.broker.declare_queue("q", max_delivery_attempts=2)
     peer = world.connect()
     peer.sender().send("m1")
@@ -150,7 +152,7 @@ def test_145_browsing_does_not_count(world: World) -> None:
     assert peer.receiver(credit=1).receive() == ["m1"]
 
 
-def test_146_count_follows_acknowledged_and_rolled_back_passes_only(world: World) -> None:
+def test_s146_count_follows_acknowledged_and_rolled_back_passes_only(world: World) -> None:
     peer = world.connect()
     peer.sender().send("m1")
     controller = peer.controller()

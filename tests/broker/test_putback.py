@@ -8,7 +8,7 @@ from jmsish.engine.outcomes import ACCEPTED, MODIFIED_FAILED, RELEASED, Delivery
 from tests.broker.world import World, in_transaction
 
 
-def test_169_one_range_disposition_for_several(world: World) -> None:
+def test_s169_one_range_disposition_for_several(world: World) -> None:
     peer = world.connect()
     peer.sender().send("m1", "m2", "m3", "m4", "m5", "m6")
     a = peer.receiver(credit=5)
@@ -24,7 +24,7 @@ def test_169_one_range_disposition_for_several(world: World) -> None:
 
 
 @pytest.mark.parametrize("outcome", [RELEASED, MODIFIED_FAILED, None])
-def test_170_shuffled_releases(world: World, outcome: DeliveryState | None) -> None:
+def test_s170_shuffled_releases(world: World, outcome: DeliveryState | None) -> None:
     peer = world.connect()
     peer.sender().send("m1", "m2", "m3", "m4", "m5")
     a = peer.receiver(credit=5)
@@ -35,7 +35,7 @@ def test_170_shuffled_releases(world: World, outcome: DeliveryState | None) -> N
     assert peer.receiver().drain() == [f"m{number}{mark}" for number in range(1, 6)]
 
 
-def test_171_two_links_released_one_after_the_other(world: World) -> None:
+def test_s171_two_links_released_one_after_the_other(world: World) -> None:
     peer = world.connect()
     a, b = peer.receiver(), peer.receiver()
     sender = peer.sender()
@@ -49,7 +49,7 @@ def test_171_two_links_released_one_after_the_other(world: World) -> None:
     assert peer.receiver().drain() == list("123456")
 
 
-def test_172_a_discharge_puts_back_as_one_step(world: World) -> None:
+def test_s172_a_discharge_puts_back_as_one_step(world: World) -> None:
     peer, other = world.connect(), world.connect()
     peer.sender().send("1", "2", "3")
     controller = peer.controller()
@@ -62,7 +62,7 @@ def test_172_a_discharge_puts_back_as_one_step(world: World) -> None:
     assert a.receive(2) == ["2+1", "3+1"]
 
 
-def test_173_put_back_behind_a_moved_cursor(world: World) -> None:
+def test_s173_put_back_behind_a_moved_cursor(world: World) -> None:
     """A consumer that has looked past message 2, barred for it then, gets it once it may."""
     peer = world.connect()
     peer.sender().send("1", "2", "3")
@@ -76,7 +76,7 @@ def test_173_put_back_behind_a_moved_cursor(world: World) -> None:
     assert b.drain() == ["2", "3"]
 
 
-def test_174_new_arrivals_during_the_put_back(world: World) -> None:
+def test_s174_new_arrivals_during_the_put_back(world: World) -> None:
     peer = world.connect()
     sender = peer.sender()
     sender.send("m1", "m2")
@@ -89,7 +89,7 @@ def test_174_new_arrivals_during_the_put_back(world: World) -> None:
     assert peer.receiver().drain() == ["m1+1", "m2+1", "m3"]
 
 
-def test_176_priority_and_put_back(world: World) -> None:
+def test_s176_priority_and_put_back(world: World) -> None:
     peer = world.connect()
     sender = peer.sender()
     sender.send("m1", "m2", "m3", priority=4)
@@ -105,7 +105,7 @@ def test_176_priority_and_put_back(world: World) -> None:
     assert peer.receiver().drain() == ["m4", "m1+1", "m2", "m3"]
 
 
-def test_177_expired_while_acquired(world: World) -> None:
+def test_s177_expired_while_acquired(world: World) -> None:
     world.broker.declare_queue("q", expiry_address="late")
     peer = world.connect()
     peer.sender().send("m1", ttl=1000)
@@ -119,7 +119,7 @@ def test_177_expired_while_acquired(world: World) -> None:
     assert world.bodies("late") == ["m1"]
 
 
-def test_180_clean_detach_after_dispositions(world: World) -> None:
+def test_s180_clean_detach_after_dispositions(world: World) -> None:
     peer = world.connect()
     peer.sender().send("1", "2", "3", "4")
     receiver = peer.receiver(credit=4, default_outcome=MODIFIED_FAILED)
@@ -132,7 +132,7 @@ def test_180_clean_detach_after_dispositions(world: World) -> None:
     assert peer.receiver().drain() == ["1+1", "2+1", "3", "4"]
 
 
-def test_181_connection_drop_counts_for_all_and_never_dead_letters(world: World) -> None:
+def test_s181_connection_drop_counts_for_all_and_never_dead_letters(world: World) -> None:
     world.broker.declare_queue("q", max_delivery_attempts=2)
     world.connect().sender().send("1", "2", "3", "4")
     for drops in range(4):
@@ -218,14 +218,14 @@ def test_competing_consumers_are_served_in_turn(world: World) -> None:
     assert [receiver.receive() for receiver in receivers] == [["1", "4"], ["2", "5"], ["3", "6"]]
 
 
-def test_156_priority_order(world: World) -> None:
+def test_s156_priority_order(world: World) -> None:
     sender = world.connect().sender()
     for body, priority in zip("abcdefghij", (0, 1, 1, 3, 3, 5, 5, 7, 7, 9), strict=True):
         sender.send(body, priority=priority)
     assert world.connect().receiver().drain() == ["j", "h", "i", "f", "g", "d", "e", "b", "c", "a"]
 
 
-def test_155_what_is_prefetched_is_held(world: World) -> None:
+def test_s155_what_is_prefetched_is_held(world: World) -> None:
     world.connect().sender().send(*"123456")
     world.connect().receiver(credit=3)
     assert world.connect().receiver().drain() == ["4", "5", "6"]

@@ -61,7 +61,7 @@ def test_higher_priorities_come_first_whenever_they_came(place: OneQueue) -> Non
     assert red.bodies() == "red1 red3 red2 red4"
 
 
-def test_scenario_173_put_back_behind_a_moved_cursor(place: OneQueue) -> None:
+def test_s173_put_back_behind_a_moved_cursor(place: OneQueue) -> None:
     """What comes back is offered again to each that wants it, before anything later."""
     place.send("blue1", "red1", "blue2", "red2", "red3")
     holder = place.taker(4)

@@ -269,7 +269,7 @@ def test_what_is_read_and_not_settled_goes_back_to_its_place_when_the_session_en
     assert durable(world.connect("client")).receive() == ["m1", "m2+1", "m3"]
 
 
-def test_g118_what_is_released_after_the_detach_goes_back_at_once(world: World) -> None:
+def test_s118_what_is_released_after_the_detach_goes_back_at_once(world: World) -> None:
     peer = world.connect("client")
     receiver = durable(peer)
     publish(world, "m1", "m2")

@@ -15,7 +15,7 @@ def world() -> World:
     return World()
 
 
-def test_g118_releases_after_the_detach_are_heard(world: World) -> None:
+def test_s118_releases_after_the_detach_are_heard(world: World) -> None:
     """Qpid JMS detaches first and releases what it has not read afterwards: nothing gains a count by it."""
     peer = world.connect()
     peer.sender().send("m1", "m2", "m3")
@@ -26,7 +26,7 @@ def test_g118_releases_after_the_detach_are_heard(world: World) -> None:
     assert peer.receiver().drain() == ["m1", "m2", "m3"]
 
 
-def test_g119_prefetched_messages_released_behind_the_rollback_are_in_order(world: World) -> None:
+def test_s119_prefetched_messages_released_behind_the_rollback_are_in_order(world: World) -> None:
     """What Qpid JMS does: drain, discharge(fail), released for the unread, credit."""
     peer = world.connect()
     peer.sender().send("m1", "m2", "m3", "m4", "m5")
@@ -41,7 +41,7 @@ def test_g119_prefetched_messages_released_behind_the_rollback_are_in_order(worl
     assert receiver.receive(credit=10) == ["m1+1", "m2+1", "m3", "m4", "m5"]
 
 
-def test_g129_a_disposition_in_a_transaction_after_the_link_has_gone(world: World) -> None:
+def test_s129_a_disposition_in_a_transaction_after_the_link_has_gone(world: World) -> None:
     peer = world.connect()
     sender = peer.sender()
     sender.send("m1")
@@ -56,7 +56,7 @@ def test_g129_a_disposition_in_a_transaction_after_the_link_has_gone(world: Worl
     assert peer.receiver().drain() == ["m2"]
 
 
-def test_g130_a_rolled_back_retirement_is_available_again(world: World) -> None:
+def test_s130_a_rolled_back_retirement_is_available_again(world: World) -> None:
     peer = world.connect()
     peer.sender().send("m1")
     controller = peer.controller()
@@ -70,14 +70,14 @@ def test_g130_a_rolled_back_retirement_is_available_again(world: World) -> None:
 
 
 @pytest.mark.parametrize("rejected_allowed", [True, False])
-def test_g131_an_unknown_id_in_a_discharge(world: World, rejected_allowed: bool) -> None:
+def test_s131_an_unknown_id_in_a_discharge(world: World, rejected_allowed: bool) -> None:
     outcomes = ("amqp:accepted:list", "amqp:rejected:list") if rejected_allowed else ("amqp:accepted:list",)
     controller = world.connect().controller(outcomes=outcomes)
     assert controller.commit(b"made up") == UNKNOWN
     assert (controller.error is None) == rejected_allowed
 
 
-def test_g131_an_unknown_id_in_a_transfer(world: World) -> None:
+def test_s131_an_unknown_id_in_a_transfer(world: World) -> None:
     peer = world.connect()
     peer.controller()
     sender = peer.sender()
@@ -86,7 +86,7 @@ def test_g131_an_unknown_id_in_a_transfer(world: World) -> None:
     assert world.queue().depth == 0
 
 
-def test_g131_an_unknown_id_in_a_disposition(world: World) -> None:
+def test_s131_an_unknown_id_in_a_disposition(world: World) -> None:
     peer = world.connect()
     peer.sender().send("m1")
     peer.controller()
@@ -97,7 +97,7 @@ def test_g131_an_unknown_id_in_a_disposition(world: World) -> None:
 
 
 @pytest.mark.parametrize("settled", [True, False])
-def test_g132_g133_one_transaction_over_several_sessions_rolled_back(world: World, settled: bool) -> None:
+def test_s132_s133_one_transaction_over_several_sessions_rolled_back(world: World, settled: bool) -> None:
     """Settled accepts: 1 to 10 come again, in order.  Unsettled ones: they stay with their receivers until released."""
     peer = world.connect()
     peer.sender().send(*[f"m{n}" for n in range(1, 12)])
@@ -121,7 +121,7 @@ def test_g132_g133_one_transaction_over_several_sessions_rolled_back(world: Worl
     assert peer.receiver().drain() == [f"m{n}" for n in range(1, 11)]
 
 
-def test_g134_a_connection_lost_in_a_transaction_gives_everything_back(world: World) -> None:
+def test_s134_a_connection_lost_in_a_transaction_gives_everything_back(world: World) -> None:
     peer = world.connect()
     peer.sender().send("m1", "m2")
     controller = peer.controller()

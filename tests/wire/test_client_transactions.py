@@ -25,7 +25,7 @@ def received_two_of_five(peer: Peer, prefetch: int = 10) -> tuple:  # type: igno
     return session, consumer
 
 
-def test_g115_an_acknowledgement_is_settled_at_hand_over_under_the_transaction() -> None:
+def test_s115_an_acknowledgement_is_settled_at_hand_over_under_the_transaction() -> None:
     peer = Peer()
     session = peer.session()
     consumer = peer.consumer(session)
@@ -35,7 +35,7 @@ def test_g115_an_acknowledgement_is_settled_at_hand_over_under_the_transaction()
     assert peer.told() == ["accepted in a transaction 0"]
 
 
-def test_g116_commit_with_the_consumer_open_is_discharge_and_declare_and_nothing_else() -> None:
+def test_s116_commit_with_the_consumer_open_is_discharge_and_declare_and_nothing_else() -> None:
     peer = Peer()
     session, _ = received_two_of_five(peer)
     peer.told()
@@ -43,7 +43,7 @@ def test_g116_commit_with_the_consumer_open_is_discharge_and_declare_and_nothing
     assert peer.told() == ["commit", "declare"]
 
 
-def test_g116_one_round_trip() -> None:
+def test_s116_one_round_trip() -> None:
     """One message in and one out: post, acknowledgement, discharge and declare leave in one write."""
     peer = Peer()
     session = peer.session()
@@ -56,7 +56,7 @@ def test_g116_one_round_trip() -> None:
     assert peer.told() == ["transfer", "accepted in a transaction 0", "commit", "declare"]
 
 
-def test_g117_closed_before_the_commit_the_link_goes_last() -> None:
+def test_s117_closed_before_the_commit_the_link_goes_last() -> None:
     peer = Peer()
     session, consumer = received_two_of_five(peer)
     peer.told()
@@ -66,7 +66,7 @@ def test_g117_closed_before_the_commit_the_link_goes_last() -> None:
     assert peer.told() == ["commit", "declare", "detach"]
 
 
-def test_g118_closed_after_the_commit() -> None:
+def test_s118_closed_after_the_commit() -> None:
     peer = Peer()
     session, consumer = received_two_of_five(peer)
     peer.run(session.commit())
@@ -75,7 +75,7 @@ def test_g118_closed_after_the_commit() -> None:
     assert peer.told() == ["drain", "released 2-4", "detach"]
 
 
-def test_g119_rollback_drains_discharges_releases_and_only_then_gives_credit() -> None:
+def test_s119_rollback_drains_discharges_releases_and_only_then_gives_credit() -> None:
     peer = Peer()
     session, _ = received_two_of_five(peer)
     peer.told()
@@ -83,7 +83,7 @@ def test_g119_rollback_drains_discharges_releases_and_only_then_gives_credit() -
     assert peer.told() == ["drain", "rollback", "declare", "released 2-4", "credit 10"]
 
 
-def test_g120_rollback_after_the_consumer_closed() -> None:
+def test_s120_rollback_after_the_consumer_closed() -> None:
     peer = Peer()
     session, consumer = received_two_of_five(peer)
     peer.told()
@@ -92,7 +92,7 @@ def test_g120_rollback_after_the_consumer_closed() -> None:
     assert peer.told() == ["drain", "released 2-4", "rollback", "declare", "detach"]
 
 
-def test_g121_a_full_buffer_needs_no_drain() -> None:
+def test_s121_a_full_buffer_needs_no_drain() -> None:
     peer = Peer()
     session = peer.session()
     consumer = peer.consumer(session, prefetch=5)
@@ -105,7 +105,7 @@ def test_g121_a_full_buffer_needs_no_drain() -> None:
     assert peer.told() == ["rollback", "declare", "released 2-4", "credit 5"]
 
 
-def test_g122_what_the_drain_brings_is_given_back_unmarked() -> None:
+def test_s122_what_the_drain_brings_is_given_back_unmarked() -> None:
     peer = Peer()
     session, consumer = received_two_of_five(peer)
     peer.answers_drains = False
@@ -121,7 +121,7 @@ def test_g122_what_the_drain_brings_is_given_back_unmarked() -> None:
     assert "released 2-6" in peer.told()
 
 
-def test_g123_a_drain_that_is_never_answered_does_not_stop_the_rollback() -> None:
+def test_s123_a_drain_that_is_never_answered_does_not_stop_the_rollback() -> None:
     peer = Peer()
     session, _ = received_two_of_five(peer)
     peer.answers_drains = False
@@ -133,7 +133,7 @@ def test_g123_a_drain_that_is_never_answered_does_not_stop_the_rollback() -> Non
     assert [line for line in told if line != "drain"][:2] == ["rollback", "declare"]
 
 
-def test_g124_the_source_of_a_transacted_consumer() -> None:
+def test_s124_the_source_of_a_transacted_consumer() -> None:
     peer = Peer()
     peer.consumer(peer.session())
     source = peer.links[0].remote_source
@@ -142,7 +142,7 @@ def test_g124_the_source_of_a_transacted_consumer() -> None:
     assert set(source.outcomes or ()) == {f"amqp:{n}:list" for n in ("accepted", "rejected", "released", "modified")}
 
 
-def test_g125_a_rejected_discharge_is_a_rollback() -> None:
+def test_s125_a_rejected_discharge_is_a_rollback() -> None:
     peer = Peer()
     session, _ = received_two_of_five(peer)
     peer.answer = lambda fail: Rejected(AmqpError("amqp:transaction:rollback", "no room"))
@@ -156,7 +156,7 @@ def test_g125_a_rejected_discharge_is_a_rollback() -> None:
     assert peer.told() == []
 
 
-def test_g126_the_control_link_closed_before_the_commit() -> None:
+def test_s126_the_control_link_closed_before_the_commit() -> None:
     peer = Peer()
     session, consumer = received_two_of_five(peer)
     peer.coordinators[0].detach(closed=True, error=AmqpError("amqp:transaction:timeout", "too long"))
@@ -173,7 +173,7 @@ def test_g126_the_control_link_closed_before_the_commit() -> None:
     assert peer.told()[-2:] == ["commit", "declare"], "a fresh transaction on a fresh control link"
 
 
-def test_g126_the_control_link_closed_instead_of_an_answer() -> None:
+def test_s126_the_control_link_closed_instead_of_an_answer() -> None:
     peer = Peer()
     session, _ = received_two_of_five(peer)
     peer.answer = None
@@ -184,7 +184,7 @@ def test_g126_the_control_link_closed_instead_of_an_answer() -> None:
         peer.run(steps)
 
 
-def test_g126_a_rollback_after_the_loss_raises_nothing() -> None:
+def test_s126_a_rollback_after_the_loss_raises_nothing() -> None:
     peer = Peer()
     session, _ = received_two_of_five(peer)
     peer.coordinators[0].detach(closed=True)
@@ -192,7 +192,7 @@ def test_g126_a_rollback_after_the_loss_raises_nothing() -> None:
     peer.run(session.rollback())
 
 
-def test_g127_a_commit_that_is_never_answered_is_in_doubt_and_the_session_goes_on() -> None:
+def test_s127_a_commit_that_is_never_answered_is_in_doubt_and_the_session_goes_on() -> None:
     peer = Peer()
     session, consumer = received_two_of_five(peer)
     peer.answer = None
@@ -204,7 +204,7 @@ def test_g127_a_commit_that_is_never_answered_is_in_doubt_and_the_session_goes_o
         peer.run(session.commit())
 
 
-def test_g127_a_rollback_that_is_never_answered_times_out() -> None:
+def test_s127_a_rollback_that_is_never_answered_times_out() -> None:
     peer = Peer()
     session, _ = received_two_of_five(peer)
     peer.answer = None
@@ -212,7 +212,7 @@ def test_g127_a_rollback_that_is_never_answered_times_out() -> None:
         peer.run(session.rollback())
 
 
-def test_g128_a_session_that_closes_rolls_back_and_ends() -> None:
+def test_s128_a_session_that_closes_rolls_back_and_ends() -> None:
     peer = Peer()
     session, _ = received_two_of_five(peer)
     peer.told()
@@ -220,7 +220,7 @@ def test_g128_a_session_that_closes_rolls_back_and_ends() -> None:
     assert peer.told() == ["drain", "rollback", "released 2-4", "end"]
 
 
-def test_g128_without_work_too() -> None:
+def test_s128_without_work_too() -> None:
     peer = Peer()
     session = peer.session()
     peer.told()
