@@ -1,4 +1,4 @@
-"""What a queue costs as it gets deeper: put-back, acquire, browse start, and memory.
+"""What a queue costs as it gets deeper: put-back, acquire, browse start, selectors, groups, and memory.
 
 The broker is asked by an engine in the same thread; its time alone counts. The queue keeps its depth: what was acquired
 is put back, in order, from the end, and at random.
@@ -17,7 +17,7 @@ from typing import Any
 
 from jmsish.broker.broker import Broker
 from jmsish.engine.outcomes import MODIFIED_FAILED, RELEASED
-from tests.bench import report
+from tests.bench import choosing, report
 from tests.bench.inmemory import Peer, payload
 
 DEPTHS = (1_000, 10_000, 100_000, 1_000_000)
@@ -142,9 +142,13 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     points = curve(depths, options.rounds)
     heads = ["depth", "send", "acquire", "put back in order", "from the end", "at random", "browse start"]
     print(report.table(heads, [[f"{p['depth']:,}", *map(report.figure, list(p.values())[1:])] for p in points]))
+    print("\nA selector that wants one message in 1,000; messages of groups beside those of a busy consumer\n")
+    choices = choosing.points(depths)
+    rows = [[f"{point['depth']:,}", *map(report.figure, list(point.values())[1:])] for point in choices]
+    print(report.table(list(choices[0]), rows))
     octets = memory(min(IDLE_QUEUES, limit), min(QUEUED, limit))
     print()
     print(report.table(["memory", "octets"], [[name, report.figure(value)] for name, value in octets.items()]))
-    figures = {"curve": points, "memory": octets}
+    figures = {"curve": points, "choices": choices, "memory": octets}
     report.write_json(options.json, figures)
     return figures

@@ -15,8 +15,11 @@ from jmsish.engine.engine import Engine
 from jmsish.engine.link import Link
 from jmsish.engine.outcomes import ACCEPTED
 from jmsish.engine.termini import Source, Target
+from jmsish.types import Described, Symbol, ULong
 
 TEXT = "x" * 100
+SELECTOR = 0x0000468C00000004
+"""The descriptor of a selector in the filters of a source."""
 
 
 def payload() -> bytes:
@@ -34,6 +37,8 @@ class Peer:
         self.engine = Engine(server=False, container_id=name)
         self.seconds = 0.0
         """CPU that the broker took."""
+        self.longest = 0.0
+        """The most that it took in one turn."""
         self.received: deque[tuple[Link, Delivery]] = deque()
         self.engine.open()
         self.session = self.engine.begin()
@@ -45,11 +50,13 @@ class Peer:
             data = self.engine.take_output()
             before = time.thread_time()
             answer = self.brokers_turn(data)
-            self.seconds += time.thread_time() - before
+            spent = time.thread_time() - before
+            self.seconds += spent
+            self.longest = max(self.longest, spent)
             if answer:
                 self.engine.receive(answer)
                 self.work()
-            elif not data:
+            elif not data and not self.broker.unfinished:
                 return
 
     def brokers_turn(self, data: bytes) -> bytes:
@@ -73,8 +80,10 @@ class Peer:
         self.pump()
         return link
 
-    def receiver(self, queue: str, *, browsing: bool = False) -> Link:
-        source = Source(address=queue, capabilities=("queue",), distribution_mode="copy" if browsing else None)
+    def receiver(self, queue: str, *, browsing: bool = False, selector: str | None = None) -> Link:
+        wanted = None if selector is None else {Symbol("selector"): Described(ULong(SELECTOR), selector)}
+        mode = "copy" if browsing else None
+        source = Source(address=queue, capabilities=("queue",), distribution_mode=mode, filter=wanted)
         name = f"from-{queue}-{time.perf_counter_ns()}"
         return self.session.receiver(name, source=source, target=Target())
 
