@@ -144,7 +144,7 @@ class Connection(Closing):
         await self._driver.run(self._core.open())
 
     async def _create_temporary(self, topic: bool) -> Any:
-        made = await self._driver.run(self._core.temporary.create(topic))
+        made = await self._driver.run(self._core.temporary.create(topic), cancellable=True)
         return type(made)(made.name, self)  # type: ignore[call-arg]
 
     async def delete_temporary(self, destination: Destination) -> None:

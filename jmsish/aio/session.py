@@ -238,7 +238,7 @@ class Session(SessionFace, Closing):
     async def _new_consumer(self, destination: Destination, selector: str | None, **wishes: Any) -> ClientConsumer:
         core = new_consumer(self._core, destination, selector, **wishes)
         async with self._exclusive:
-            await self._driver.run(self._core.add_consumer(core))
+            await self._driver.run(self._core.add_consumer(core), cancellable=True)
         return core
 
     @property

@@ -33,8 +33,11 @@ def join(consumer: ClientConsumer) -> Procedure[None]:
         attach_consumer(consumer)
         yield consumer.attached, session.connection.request_deadline()
     except BaseException as error:
-        session.strike(consumer)
-        consumer.abandon()
+        if consumer.is_granted:  # cancelled in the moment in which it came: messages may be on their way already
+            yield from consumer.close()
+        else:
+            session.forget(consumer)
+            consumer.abandon()
         if isinstance(error, EngineStateError):
             raise JMSError(f"no consumer can be attached: {error}", scope="session") from error
         raise

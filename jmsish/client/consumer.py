@@ -400,6 +400,12 @@ class ClientConsumer:
             link.stream_from = self.session.connection.options.stream_threshold or 0
         self.replenish()
 
+    @property
+    def is_granted(self) -> bool:
+        """Whether the broker has attached it, so that it may send."""
+        link = self.link
+        return link is not None and link.attached and link.remote_source is not None and not self.closing
+
     def abandon(self) -> None:
         """The consumer does not come to be: no credit is granted, and what of its link is there goes."""
         self.closing = self.closed = True

@@ -53,12 +53,15 @@ class OwnLink:
             fail(self.detached, cause)
 
     def until_attached(self) -> Procedure[None]:
-        """Wait for the node; a link nobody waits for any more is closed.  Raises what the broker refuses it with."""
+        """Wait for the node.  Raises what the broker refuses it with.
+
+        A link nobody waits for any more goes; what a sender was to make goes with it, what a receiver asked for stays.
+        """
         try:
             yield self.attached, self._session.connection.request_deadline()
         except BaseException:
             if self.link.attached:
-                self.link.detach(closed=True)
+                self.link.detach(closed=self.link.is_sender)
             raise
 
     def close(self) -> Procedure[None]:

@@ -161,6 +161,48 @@ def test_a_close_cancelled_at_any_turn_can_be_repeated(url: str, broker: jmsish.
     play(scene())
 
 
+def test_a_consumer_cancelled_at_any_turn_holds_nothing(url: str, broker: jmsish.EmbeddedBroker) -> None:
+    """Its maker has it, or nobody: no messages lie in a buffer that no one reads, and a subscription is free."""
+
+    async def scene(turns: int) -> None:
+        async with aio.connect(url, client_id=f"alice-{turns}") as connection:
+            session = await connection.create_session()
+            queue, topic = session.create_queue(f"q-{turns}"), session.create_topic(f"t-{turns}")
+            await (await session.create_producer(queue)).send("m1")
+            made = [
+                await cancelled_after(turns, session.create_consumer(queue)),
+                await cancelled_after(turns, session.create_durable_consumer(topic, "s")),
+            ]
+            for consumer in made:
+                if consumer is not None:
+                    await consumer.close()
+            other = await (await connection.create_session()).create_consumer(queue)
+            message = await other.receive(timeout=5)
+            assert message is not None and not message.jms_redelivered
+            await (await session.create_durable_consumer(topic, "s")).close()
+            await session.unsubscribe("s")
+
+    for turns in TURNS:
+        play(scene(turns))
+
+
+def test_a_temporary_queue_cancelled_at_any_turn_is_there_or_not(url: str, broker: jmsish.EmbeddedBroker) -> None:
+    """What nobody has a name for does not stay at the broker as long as the connection."""
+
+    async def scene(turns: int) -> None:
+        async with aio.connect(url) as connection:
+            session = await connection.create_session()
+            made = await cancelled_after(turns, session.create_temporary_queue())
+            if made is not None:
+                await made.delete()
+            await (await connection.create_session()).close()  # all that was said has been done
+            assert not [view.name for view in broker.queues() if view.is_temporary]
+
+    for turns in TURNS:
+        play(scene(turns))
+
+
+
 def test_a_connect_cancelled_at_any_turn_leaves_no_connection(url: str, broker: jmsish.EmbeddedBroker) -> None:
     async def scene() -> None:
         for turns in TURNS:
