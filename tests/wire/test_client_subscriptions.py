@@ -15,6 +15,7 @@ from jmsish.destination import Destination, Queue, TemporaryTopic, Topic
 from jmsish.engine.link import Link
 from jmsish.engine.outcomes import AmqpError, Modified, Source
 from jmsish.errors import (
+    ConnectionLostError,
     IllegalStateError,
     InvalidDestinationError,
     InvalidSelectorError,
@@ -82,7 +83,7 @@ def refused(error: AmqpError | None) -> Callable[[Link], None]:
 # --- ordinary consumers
 
 
-def test_m53_m54_the_source_of_an_ordinary_consumer() -> None:
+def test_m53_m54_m74_the_source_of_an_ordinary_consumer() -> None:
     """Address, kind, outcomes and the default outcome modified(delivery-failed) are said; the name is used once."""
     scene = Scene()
     for destination, capability in ((Queue("q"), "queue"), (Topic("t"), "topic")):
@@ -568,3 +569,24 @@ def test_the_priority_of_a_consumer_is_a_link_property() -> None:
     for priority, said in ((0, None), (7, 7), (-3, -3)):
         scene.open(Queue("q"), priority=priority)
         assert (scene.link.remote_properties or {}).get("priority") == said
+
+
+def test_a_connection_lost_meanwhile_is_heard_by_who_waits() -> None:
+    """For a subscription that is made, looked up or ended."""
+    for wait in ("subscribe", "look up", "end"):
+        scene = Scene()
+        if wait != "end":
+            scene.peer.answer_attach = lambda link: None
+        else:
+            scene.peer.answer_attach = lambda link: link.attach(source=Source(address="prices"))
+        core = scene.peer.core
+        steps = core.subscriptions.unsubscribe("s")
+        if wait == "subscribe":
+            _, steps = scene.begin(subscription=UNSHARED_DURABLE)
+        scene.peer.begin(steps)
+        scene.peer.pump()
+        if wait == "end":
+            scene.peer.begin(steps)  # the next step: it is attached, and now closes
+        core.receive_eof()
+        with pytest.raises(ConnectionLostError):
+            scene.peer.run(steps)
