@@ -14,13 +14,19 @@ def for_delivery(payload: bytes, count: int, expires: float, now: float) -> byte
     A message that came without a header leaves without one the first time (W17), and "the transmitted message's
     header SHOULD contain a ttl that is computed as the difference" (3.2.1) where it came with a ttl.
     """
+    head, rest = head_for_delivery(payload, count, expires, now)
+    return head + payload[rest:] if rest or head else payload
+
+
+def head_for_delivery(payload: bytes, count: int, expires: float, now: float) -> tuple[bytes, int]:
+    """The same in two pieces: what is sent first, and from where on the octets follow as they are."""
     header, rest = split_header(payload)
     if header is not None and header.ttl is not None and expires:
         left = max(0, round((expires - now) * 1000))
         header = header._replace(ttl=min(left, 0xFFFFFFFF))
     elif not count:
-        return payload
-    return with_header(payload, header, rest, count)
+        return b"", 0
+    return with_header(payload[:rest], header, rest, count), rest
 
 
 def for_another_life(payload: bytes) -> bytes:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from jmsish.broker.consumers import Consumer, ask, enter, leave
 from jmsish.broker.groups import Selects
-from jmsish.broker.octets import for_delivery
-from jmsish.broker.order import ACQUIRED, Entry
+from jmsish.broker.octets import for_delivery, head_for_delivery
+from jmsish.broker.order import ACQUIRED, Entry, History
 from jmsish.broker.queues import Queue
 from jmsish.broker.settlement import Settlement
 from jmsish.broker.transactions import UNKNOWN_ID, Transaction, Work
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 FRAME_ALLOWANCE = 64
 """What a transfer takes beside its payload, roughly."""
+LARGE = 1 << 20
+"""A message of more octets is in memory once, also while it is sent with another header than it came with."""
 
 
 class OutgoingLink(Consumer):
@@ -102,6 +104,9 @@ class OutgoingLink(Consumer):
         payload = entry.payload
         history = entry.history
         if history is not None:
+            if len(payload) > LARGE:
+                self._deliver_large(entry, payload, history)
+                return
             payload = for_delivery(payload, history.count, history.expires, self.connection.broker.now())
         if self._largest and len(payload) > self._largest:
             self._keep_from(entry)
@@ -115,6 +120,25 @@ class OutgoingLink(Consumer):
             self.link.send(payload, context=entry)
         else:
             self.presettled_sent(self.link.send(payload, settled=True, context=entry), entry)
+
+    def _deliver_large(self, entry: Entry, payload: bytes, history: History) -> None:
+        """The same, with a header written anew in front of octets that are not copied for it."""
+        head, start = head_for_delivery(payload, history.count, history.expires, self.connection.broker.now())
+        size = len(head) + len(payload) - start
+        if self._largest and size > self._largest:
+            self._keep_from(entry)
+            self.queue.put_back(entry)
+            return
+        self._touched[self.connection] = None
+        self.connection.room -= size + FRAME_ALLOWANCE
+        transaction = self.transaction
+        state = None if transaction is None else TransactionalState(transaction.id)
+        delivery = self.link.send_anew(head, payload, start, state=state, settled=self.presettled, context=entry)
+        if transaction is not None:
+            transaction.acquire(self, delivery, entry)
+            self.connection.broker.worked(transaction)
+        elif self.presettled:
+            self.presettled_sent(delivery, entry)
 
     def show(self, payload: bytes, count: int, expires: float) -> None:
         if count or expires:

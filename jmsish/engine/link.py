@@ -393,6 +393,12 @@ class Link(Endpoint):
             return delivery
         return self._send_any(payload, state, settled, context, tag, message_format)
 
+    def send_anew(
+        self, head: bytes, payload: bytes, start: int, *, state: DeliveryState | None, settled: bool, context: Any
+    ) -> Delivery:
+        """Send ``head``, and then the payload from ``start`` on, without making one of the two: for what is large."""
+        return self._send_any(payload, state, settled, context, None, 0, head, start)
+
     def _learn_state(self, state: DeliveryState) -> bool:
         """Prepare the transfers of one transaction: three fields more than the plain ones, the state the last."""
         tail = b"\x42\x40" + state.encoded
@@ -412,6 +418,8 @@ class Link(Endpoint):
         context: Any,
         tag: bytes | None,
         message_format: int,
+        head: bytes = b"",
+        start: int = 0,
     ) -> Delivery:
         if not self.is_sender:
             raise EngineStateError("a receiver cannot send")
@@ -430,7 +438,7 @@ class Link(Endpoint):
             raise ValueError(f"no credit on the link {self.name!r}")
         self.credit -= 1
         self.queued += 1
-        self.session.backlog.append(Outgoing(delivery))
+        self.session.backlog.append(Outgoing(delivery, head, start))
         self.session.pump()
         return delivery
 

@@ -33,20 +33,23 @@ OUTPUT_LIMIT = 1 << 20
 class Outgoing:
     """A delivery of which frames are still to be written."""
 
-    __slots__ = ("delivery", "offset", "started")
+    __slots__ = ("_head", "_start", "delivery", "offset", "started")
 
-    def __init__(self, delivery: Delivery) -> None:
+    def __init__(self, delivery: Delivery, head: bytes = b"", start: int = 0) -> None:
+        """What is sent is ``head``, and then the payload from ``start`` on."""
         self.delivery = delivery
         self.offset = 0
         self.started = False
+        self._head = head
+        self._start = start
 
     def write(self, session: EngineSession) -> bool:
         """Write frames as far as the window goes; whether the delivery is done.
 
         One that was aborted in between ends with the frame that takes it back (Part 2, 2.6.14).
         """
-        payload = self.delivery.payload
         engine = session.engine
+        size = len(self._head) + len(self.delivery.payload) - self._start
         while session.remote_left > 0:
             if engine.out_size >= OUTPUT_LIMIT:
                 if session not in engine.throttled:
@@ -56,23 +59,33 @@ class Outgoing:
                 self._emit(session, self._performative(more=False, aborted=True), b"")
                 return True
             if not self.started:
-                self._start(session)
+                self.begin(session)
             # `more` takes one octet either way, so the room is the same for the last frame as for the others; that
             # there is room at all was seen to when the delivery was sent.
             performative = self._performative(more=True)
             room = engine.max_frame_out - 8 - len(performative)
-            rest = len(payload) - self.offset
+            rest = size - self.offset
             last = rest <= room
             if last:
                 performative = self._performative(more=False)
-            part = payload[self.offset : self.offset + room] if rest > room or self.offset else payload
+            part = self._part(min(room, rest))
             self.offset += len(part)
             self._emit(session, performative, part)
             if last:
                 return True
         return False
 
-    def _start(self, session: EngineSession) -> None:
+    def _part(self, size: int) -> bytes:
+        """The next so many octets; all of a payload is the payload itself."""
+        head, payload = self._head, self.delivery.payload
+        at = self.offset - len(head)
+        if at >= 0:
+            at += self._start
+            return payload[at : at + size]
+        part = head[at:][:size]
+        return part + payload[self._start : self._start + size - len(part)]
+
+    def begin(self, session: EngineSession) -> None:
         """The delivery gets its id with its first frame, so that ids are never skipped."""
         delivery = self.delivery
         number = session.next_delivery_id

@@ -45,7 +45,7 @@ _FRAME_ALLOWANCE = 64
 class OutgoingStream(Outgoing):
     """A delivery of which the octets are given piece by piece; uses one credit of its link."""
 
-    __slots__ = ("_last", "_part", "session", "waiting")
+    __slots__ = ("_given", "_last", "session", "waiting")
 
     def __init__(self, link: Link, *, state: DeliveryState | None, settled: bool, context: Any) -> None:
         session = self.session = link.session
@@ -58,7 +58,7 @@ class OutgoingStream(Outgoing):
         super().__init__(delivery)
         link.credit -= 1
         link.queued += 1
-        self._part = b""
+        self._given = b""
         self._last = False
         self.waiting = False
         """The last part that was put has not left."""
@@ -72,7 +72,7 @@ class OutgoingStream(Outgoing):
 
     def put(self, part: bytes, last: bool) -> bool:
         """Give the next octets, at most ``room``; whether they have left. If not, SENT is reported when they have."""
-        self._part = part
+        self._given = part
         self._last = last
         self.session.backlog.append(self)
         self.session.pump()
@@ -84,9 +84,9 @@ class OutgoingStream(Outgoing):
             return False
         aborted = self.delivery.aborted
         if not self.started:
-            self._start(session)
-        self._emit(session, self._performative(more=not (self._last or aborted), aborted=aborted), self._part)
-        self._part = b""
+            self.begin(session)
+        self._emit(session, self._performative(more=not (self._last or aborted), aborted=aborted), self._given)
+        self._given = b""
         if self.waiting:
             self.waiting = False
             session.engine.report((SENT, self.delivery.link, self.delivery))
@@ -100,7 +100,7 @@ class OutgoingStream(Outgoing):
             return
         delivery.aborted = True
         delivery.context = None
-        self._part = b""
+        self._given = b""
         waits = self in session.backlog
         if self.started:
             session.forget(delivery)

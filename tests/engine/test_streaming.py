@@ -70,6 +70,19 @@ def test_a_large_delivery_that_comes_in_is_one_piece_once() -> None:
     assert whole.payload == OCTETS
 
 
+@pytest.mark.parametrize("head", [0, 1, FRAME - 1, FRAME, 3 * FRAME + 5])
+@pytest.mark.parametrize("start", [0, 7])
+def test_a_payload_behind_another_head(head: int, start: int) -> None:
+    """Two pieces are sent as one, wherever the frames cut."""
+    pair, sender, _ = linked(incoming_window=2048)
+    front = bytes([255]) * head
+    sender.send_anew(front, OCTETS, start, state=None, settled=False, context=None)
+    sender.send_anew(front, b"short enough", start, state=None, settled=True, context=None)
+    pair.pump()
+    large, small = expect(pair.server, events.DELIVERED, events.DELIVERED)
+    assert large[2].payload == front + OCTETS[start:] and small[2].payload == front + b"short enough"[start:]
+
+
 # -- sent in parts ---------------------------------------------------------------------------------------------------
 
 
