@@ -26,7 +26,7 @@ from tests.broker.world import World, in_transaction
     [(RELEASED, "m1"), (MODIFIED_FAILED, "m1+1"), (Modified(), "m1"), (None, "m1")],
     ids=["s135-released", "s136-modified-failed", "s137-modified", "s179-settled-without-state"],
 )
-def test_s135_s136_s137_s179_an_outcome_puts_back_with_its_count(
+def test_s135_s136_s137_s179_m91_an_outcome_puts_back_with_its_count(
     world: World, outcome: DeliveryState | None, again: str
 ) -> None:
     peer = world.connect()
@@ -37,7 +37,7 @@ def test_s135_s136_s137_s179_an_outcome_puts_back_with_its_count(
     assert receiver.receive(1) == [again]
 
 
-def test_s138_undeliverable_here_is_per_link(world: World) -> None:
+def test_s138_m91_undeliverable_here_is_per_link(world: World) -> None:
     peer = world.connect()
     peer.sender().send("m1", "m2")
     a = peer.receiver(credit=1)
@@ -61,7 +61,7 @@ def test_undeliverable_here_for_both_links_waits_for_a_third(world: World) -> No
     assert peer.receiver(credit=1).receive() == ["m1+2"]
 
 
-def test_s139_rejected_goes_to_the_dead_letters(world: World) -> None:
+def test_s139_m91_rejected_goes_to_the_dead_letters(world: World) -> None:
     peer = world.connect()
     peer.sender().send("m1", priority=7)
     receiver = peer.receiver(credit=1)

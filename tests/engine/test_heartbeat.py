@@ -21,7 +21,7 @@ def test_no_timeouts_no_deadline() -> None:
     assert wire.engine.tick(100.0) is None
 
 
-def test_empty_frames_keep_the_peer_content() -> None:
+def test_m43_empty_frames_keep_the_peer_content() -> None:
     wire = Wire().open(idle_time_out=10_000)
     now = 1000.0
     deadline = wire.engine.tick(now)

@@ -26,7 +26,7 @@ def test_s118_releases_after_the_detach_are_heard(world: World) -> None:
     assert peer.receiver().drain() == ["m1", "m2", "m3"]
 
 
-def test_s119_prefetched_messages_released_behind_the_rollback_are_in_order(world: World) -> None:
+def test_s119_m102_prefetched_messages_released_behind_the_rollback_are_in_order(world: World) -> None:
     """What Qpid JMS does: drain, discharge(fail), released for the unread, credit."""
     peer = world.connect()
     peer.sender().send("m1", "m2", "m3", "m4", "m5")

@@ -113,7 +113,7 @@ def test_m44_link_name_source_and_outcomes() -> None:
         (TemporaryTopic("d"), "temporary-topic"),
     ],
 )
-def test_m45_the_target_says_its_kind(destination: Destination, capability: str) -> None:
+def test_m45_m74_the_target_says_its_kind(destination: Destination, capability: str) -> None:
     """By a capability; an anonymous target has none, and no address."""
     peer = Posts()
     session = peer.auto()

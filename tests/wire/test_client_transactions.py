@@ -25,7 +25,7 @@ def received_two_of_five(peer: Peer, prefetch: int = 10) -> tuple:  # type: igno
     return session, consumer
 
 
-def test_s115_an_acknowledgement_is_settled_at_hand_over_under_the_transaction() -> None:
+def test_s115_m96_an_acknowledgement_is_settled_at_hand_over_under_the_transaction() -> None:
     peer = Peer()
     session = peer.session()
     consumer = peer.consumer(session)
@@ -35,7 +35,7 @@ def test_s115_an_acknowledgement_is_settled_at_hand_over_under_the_transaction()
     assert peer.told() == ["accepted in a transaction 0"]
 
 
-def test_s116_commit_with_the_consumer_open_is_discharge_and_declare_and_nothing_else() -> None:
+def test_s116_m95_commit_with_the_consumer_open_is_discharge_and_declare_and_nothing_else() -> None:
     peer = Peer()
     session, _ = received_two_of_five(peer)
     peer.told()
@@ -56,7 +56,7 @@ def test_s116_one_round_trip() -> None:
     assert peer.told() == ["transfer", "accepted in a transaction 0", "commit", "declare"]
 
 
-def test_s117_closed_before_the_commit_the_link_goes_last() -> None:
+def test_s117_m89_closed_before_the_commit_the_link_goes_last() -> None:
     peer = Peer()
     session, consumer = received_two_of_five(peer)
     peer.told()
@@ -75,7 +75,7 @@ def test_s118_closed_after_the_commit() -> None:
     assert peer.told() == ["drain", "released 2-4", "detach"]
 
 
-def test_s119_rollback_drains_discharges_releases_and_only_then_gives_credit() -> None:
+def test_s119_m90_rollback_drains_discharges_releases_and_only_then_gives_credit() -> None:
     peer = Peer()
     session, _ = received_two_of_five(peer)
     peer.told()
@@ -142,7 +142,7 @@ def test_s124_the_source_of_a_transacted_consumer() -> None:
     assert set(source.outcomes or ()) == {f"amqp:{n}:list" for n in ("accepted", "rejected", "released", "modified")}
 
 
-def test_s125_a_rejected_discharge_is_a_rollback() -> None:
+def test_s125_m97_a_rejected_discharge_is_a_rollback() -> None:
     peer = Peer()
     session, _ = received_two_of_five(peer)
     peer.answer = lambda fail: Rejected(AmqpError("amqp:transaction:rollback", "no room"))
@@ -173,7 +173,7 @@ def test_s126_the_control_link_closed_before_the_commit() -> None:
     assert peer.told()[-2:] == ["commit", "declare"], "a fresh transaction on a fresh control link"
 
 
-def test_s126_the_control_link_closed_instead_of_an_answer() -> None:
+def test_s126_m98_the_control_link_closed_instead_of_an_answer() -> None:
     peer = Peer()
     session, _ = received_two_of_five(peer)
     peer.answer = None
@@ -192,7 +192,7 @@ def test_s126_a_rollback_after_the_loss_raises_nothing() -> None:
     peer.run(session.rollback())
 
 
-def test_s127_a_commit_that_is_never_answered_is_in_doubt_and_the_session_goes_on() -> None:
+def test_s127_m100_a_commit_that_is_never_answered_is_in_doubt_and_the_session_goes_on() -> None:
     peer = Peer()
     session, consumer = received_two_of_five(peer)
     peer.answer = None
@@ -242,7 +242,7 @@ def test_s084_close_then_recover() -> None:
     assert peer.told() == ["failed 0-1", "detach"]
 
 
-def test_s085_close_then_acknowledge() -> None:
+def test_s085_m89_close_then_acknowledge() -> None:
     peer = Peer()
     session = peer.session(AcknowledgeMode.CLIENT)
     consumer = peer.consumer(session)
@@ -256,7 +256,7 @@ def test_s085_close_then_acknowledge() -> None:
     assert peer.told() == ["accepted 0-2", "detach"]
 
 
-def test_s087_close_of_the_session_counts_what_was_handed_over() -> None:
+def test_s087_m88_close_of_the_session_counts_what_was_handed_over() -> None:
     peer = Peer()
     session = peer.session(AcknowledgeMode.CLIENT)
     consumer = peer.consumer(session)

@@ -10,9 +10,19 @@ from typing import Any
 
 import pytest
 
-from jmsish.engine.outcomes import AmqpError, Coordinator, Declare, Discharge, Rejected, Source, decode_control
+from jmsish.engine.outcomes import (
+    ACCEPTED,
+    AmqpError,
+    Coordinator,
+    Declare,
+    Discharge,
+    Rejected,
+    Source,
+    decode_control,
+)
 from jmsish.errors import (
     ConnectionLostError,
+    JMSError,
     JMSSecurityError,
     TransactionInDoubtError,
     TransactionRolledBackError,
@@ -48,7 +58,7 @@ def worked(peer: Peer) -> Any:
 # --- the control link
 
 
-def test_t010_t014_the_control_link_as_attached() -> None:
+def test_t010_t014_m93_the_control_link_as_attached() -> None:
     peer = Peer()
     peer.session()
     (link,) = peer.coordinators
@@ -112,7 +122,7 @@ def test_a_detach_of_the_control_link_is_answered(closed: bool) -> None:
 # --- declare and discharge
 
 
-def test_t002_t030_control_messages_are_one_amqp_value_and_unsettled() -> None:
+def test_t002_t030_m94_control_messages_are_one_amqp_value_and_unsettled() -> None:
     peer = Peer()
     session, _, _ = worked(peer)
     peer.run(session.commit())
@@ -158,7 +168,7 @@ def test_t033_an_answer_counts_settled_or_not(first: bool) -> None:
     assert all(not each.engine_session.outgoing for each in peer.core.sessions), "settled by us in the end"
 
 
-def test_commit_costs_one_round_trip() -> None:
+def test_m95_commit_costs_one_round_trip() -> None:
     """Everything the client has to say leaves before any answer, and nothing is said after it."""
     peer = Peer()
     session, _, _ = worked(peer)
@@ -216,7 +226,7 @@ def test_t054_t055_posts_are_settled_and_each_frame_carries_the_id() -> None:
     assert all(frame.settled and frame.state.txn_id == b"txn-1" for frame in frames)
 
 
-def test_t070_an_acknowledgement_names_transaction_and_outcome() -> None:
+def test_t070_m96_an_acknowledgement_names_transaction_and_outcome() -> None:
     peer = Peer()
     session = peer.session()
     consumer = peer.consumer(session)
@@ -239,7 +249,7 @@ def test_t083_it_never_asks_to_acquire_in_a_transaction() -> None:
 
 
 @pytest.mark.parametrize("condition", [ROLLBACK, "amqp:transaction:timeout", "amqp:transaction:unknown-id", "x:y"])
-def test_t042_t044_a_rejected_commit_carries_the_brokers_condition(
+def test_t042_t044_m97_a_rejected_commit_carries_the_brokers_condition(
     condition: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     peer = Peer()
@@ -273,7 +283,7 @@ DETACHES: list[tuple[AmqpError | None, type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("error", "expected"), DETACHES, ids=["rollback", "timeout", "internal", "no-error"])
-def test_t053_the_control_link_ended_with_a_commit_in_flight(
+def test_t053_m98_the_control_link_ended_with_a_commit_in_flight(
     error: AmqpError | None, expected: type[Exception], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A transaction error is the answer; anything else leaves it open whether the commit came before."""
@@ -312,7 +322,7 @@ def test_t051_lost_with_work_and_no_commit_in_flight_it_is_rolled_back(caplog: p
     peer.run(session.commit())
 
 
-def test_t051_lost_without_work_nobody_is_troubled(caplog: pytest.LogCaptureFixture) -> None:
+def test_t051_m99_lost_without_work_nobody_is_troubled(caplog: pytest.LogCaptureFixture) -> None:
     peer = Peer()
     session = peer.session()
     producer = peer.producer(session)
@@ -338,7 +348,7 @@ def test_a_commit_answered_before_the_control_link_went_has_succeeded() -> None:
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
-def test_the_connection_lost_in_mid_discharge(commit: bool) -> None:
+def test_m100_the_connection_lost_in_mid_discharge(commit: bool) -> None:
     """A commit is in doubt, never plain success and never plain failure; a rollback is only lost."""
     peer = Silent()
     session, _, _ = worked(peer)
@@ -377,3 +387,61 @@ def test_the_control_link_lost_while_a_drain_is_waited_for(commit: bool) -> None
         peer.run(steps)
     peer.run(session.commit())
     assert [line for line in peer.log if line in ("commit", "rollback")] == []
+
+
+# --- M97 to M100: what Qpid JMS does of these, and what ours does
+
+
+def test_m97_a_rejected_declare_is_said_by_who_works_next() -> None:
+    """The commit before it stands as it was answered; whoever works next declares again."""
+    peer = Broker()
+    session, _, producer = worked(peer)
+    peer.declare_answer = Rejected(AmqpError("amqp:resource-limit-exceeded", "too many transactions"))
+    peer.run(session.commit())
+    with pytest.raises(JMSError, match="too many transactions"):
+        peer.run(producer.send(message(10), None))
+    peer.declare_answer = "declared"
+    peer.run(producer.send(message(10), None))
+    peer.run(session.commit())
+    assert peer.commands[-3:] == ["declare", "commit", "declare"]
+
+
+def test_m97_t040_a_rejected_rollback_is_one_all_the_same() -> None:
+    """A coordinator cannot refuse it (4.3), and one that no longer knows the transaction has rolled it back."""
+    peer = Peer()
+    session, _, producer = worked(peer)
+    peer.answer = lambda fail: Rejected(AmqpError("amqp:transaction:unknown-id", "which?"))
+    peer.run(session.rollback())
+    peer.answer = lambda fail: ACCEPTED
+    peer.run(producer.send(message(10), None))
+    peer.run(session.commit())
+    states = [frame.state.txn_id for frame in peer.frames if frame.name == "transfer" and frame.state is not None]
+    assert states == [b"txn-1", b"txn-2"]
+
+
+def test_m99_what_belongs_to_a_lost_transaction_goes_nowhere_and_its_commit_raises() -> None:
+    """Sends return, and nothing is written; an acknowledgement is not said; the next transaction is a new one."""
+    peer = Peer()
+    session, consumer, producer = worked(peer)
+    peer.coordinators[0].detach(closed=True, error=AmqpError("amqp:internal-error", "oh"))
+    peer.pump()
+    peer.told()
+    peer.run(producer.send(message(10), None))
+    peer.receive(consumer, 1)
+    assert not [word for word in peer.told() if "transfer" in word or "accepted" in word]
+    with pytest.raises(TransactionRolledBackError, match="oh"):
+        peer.run(session.commit())
+    peer.told()
+    peer.run(producer.send(message(11), None))
+    peer.run(session.commit())
+    assert peer.told() == ["attach", "declare", "transfer", "commit", "declare"]
+
+
+def test_m99_a_lost_connection_is_no_lost_transaction_alone() -> None:
+    """Without a reconnection the session is gone with its transaction: sends raise, and so does the commit."""
+    peer = Peer()
+    session, _, producer = worked(peer)
+    peer.core.receive_eof()
+    for steps in (producer.send(message(10), None), session.commit(), session.rollback()):
+        with pytest.raises(ConnectionLostError):
+            peer.run(steps)

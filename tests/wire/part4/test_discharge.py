@@ -56,7 +56,7 @@ def test_t041_success_is_accepted(scene: Scene, fail: bool) -> None:
 
 @pytest.mark.parametrize("way", SPOILT)
 @pytest.mark.parametrize("rejected", [True, False], ids=["rejected-allowed", "not-allowed"])
-def test_t042_t044_what_cannot_be_committed_is_refused_and_undone(scene: Scene, way: str, rejected: bool) -> None:
+def test_t042_t044_m101_what_cannot_be_committed_is_refused_and_undone(scene: Scene, way: str, rejected: bool) -> None:
     stage = Stage(scene, "m1", outcomes=None if rejected else ACCEPTED_ONLY)
     stage.peer.sender("other").send("o", state=in_transaction(stage.txn))
     spoil(stage, way)
@@ -70,7 +70,7 @@ def test_t042_t044_what_cannot_be_committed_is_refused_and_undone(scene: Scene, 
 @pytest.mark.parametrize("rejected", [True, False], ids=["rejected-allowed", "not-allowed"])
 @pytest.mark.parametrize("fail", [False, True], ids=["commit", "rollback"])
 @pytest.mark.parametrize("which", ["made up", "discharged", "foreign", "over-long", "empty"])
-def test_t043_unknown_ids(scene: Scene, which: str, fail: bool, rejected: bool) -> None:
+def test_t043_m101_unknown_ids(scene: Scene, which: str, fail: bool, rejected: bool) -> None:
     stage = Stage(scene, outcomes=None if rejected else ACCEPTED_ONLY)
     done = stage.control.declare()
     stage.control.commit(done)

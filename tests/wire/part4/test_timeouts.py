@@ -24,7 +24,7 @@ def worked(config: dict[str, Any]) -> Stage:
 
 
 @BOTH
-def test_t047_too_late_is_rolled_back_at_once_and_the_commit_told_why(config: dict[str, Any]) -> None:
+def test_t047_m101_too_late_is_rolled_back_at_once_and_the_commit_told_why(config: dict[str, Any]) -> None:
     stage = worked(config)
     scene = stage.scene
     scene.advance(9.9)

@@ -133,13 +133,28 @@ def test_an_extended_header_is_skipped(wire: Wire) -> None:
     client.expect("close", error=None)
 
 
-def test_heartbeats_come_as_asked_for(wire: Wire) -> None:
+def test_m43_heartbeats_come_as_asked_for(wire: Wire) -> None:
     peer = wire.peer()
     peer.open(idle_time_out=1000)
     peer.line.advance(0)
     peer.line.advance(0.9)
     frame = peer.hear()
     assert frame is not None and frame.name == "empty"
+    peer.close()
+
+
+@pytest.mark.parametrize("milliseconds", [100, 999, 1000])
+def test_m42_a_short_idle_time_out_is_borne(wire: Wire, milliseconds: int) -> None:
+    """Broker-J wants a second at the least; ours beats as often as it is asked to."""
+    wire.ours("its clock can be set forward")
+    peer = wire.peer()
+    peer.open(idle_time_out=milliseconds)
+    peer.line.advance(0)
+    for _ in range(3):
+        peer.quiet()
+        peer.line.advance(milliseconds / 2000)
+        frame = peer.hear()
+        assert frame is not None and frame.name == "empty"
     peer.close()
 
 

@@ -55,7 +55,7 @@ def test_an_end_gives_back_what_was_not_disposed_of(client: Client, wire: Wire, 
     assert wire.take() == ["m2"]
 
 
-def test_receiver_settles_first(client: Client, wire: Wire) -> None:
+def test_m92_receiver_settles_first(client: Client, wire: Wire) -> None:
     """One disposition, and no answer."""
     wire.put("m")
     client.receiver(wire.queue, credit=1, rcv_settle_mode=0)
@@ -64,7 +64,7 @@ def test_receiver_settles_first(client: Client, wire: Wire) -> None:
     assert wire.take() == []
 
 
-def test_receiver_settles_second(client: Client, wire: Wire) -> None:
+def test_m92_receiver_settles_second(client: Client, wire: Wire) -> None:
     """The outcome unsettled, the broker's settlement, then ours."""
     wire.put("m")
     attached = client.receiver(wire.queue, credit=1, rcv_settle_mode=1)
@@ -155,7 +155,7 @@ def test_ranges_in_and_out_of_a_transaction(client: Client, wire: Wire) -> None:
     assert wire.take() == []
 
 
-def test_released_comes_again_unmarked_and_in_its_place(client: Client, wire: Wire) -> None:
+def test_m91_released_comes_again_unmarked_and_in_its_place(client: Client, wire: Wire) -> None:
     wire.put("m1", "m2")
     client.receiver(wire.queue, credit=1)
     client.dispose(client.take().delivery_id, state=RELEASED)
@@ -165,7 +165,7 @@ def test_released_comes_again_unmarked_and_in_its_place(client: Client, wire: Wi
     assert count_of(again.payload) == 0
 
 
-def test_modified_with_a_failure_counts(client: Client, wire: Wire) -> None:
+def test_m91_modified_with_a_failure_counts(client: Client, wire: Wire) -> None:
     wire.put("m1", "m2")
     attached = client.receiver(wire.queue, credit=1, outcomes=ALL_OUTCOMES)
     wire.needs("amqp:modified:list" in (attached.source.outcomes or ()), "outcome modified")
@@ -175,7 +175,7 @@ def test_modified_with_a_failure_counts(client: Client, wire: Wire) -> None:
     assert (body_of(again.payload), count_of(again.payload)) == ("m1", 1)
 
 
-def test_modified_and_undeliverable_here(client: Client, wire: Wire) -> None:
+def test_m91_modified_and_undeliverable_here(client: Client, wire: Wire) -> None:
     """Not to this link again; for others it stays where it was, before the next."""
     wire.put("m1", "m2")
     attached = client.receiver(wire.queue, credit=1, outcomes=ALL_OUTCOMES)

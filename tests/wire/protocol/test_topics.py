@@ -181,3 +181,27 @@ def test_m103_m104_a_temporary_topic(client: Client, wire: Wire) -> None:
     other.attach_sender(None, 1, name="late", target=composite("target", address=made.address, capabilities="topic"))
     other.expect("attach", target=None)
     other.expect("detach", closed=True, error=error("amqp:not-found"))
+
+
+def test_m73_the_same_link_name_from_two_connections_is_one_shared_subscription(client: Client, wire: Wire) -> None:
+    """Without the numbers of M62: that is how qpid-cpp and its clients share. The capability is what says it."""
+    wire.ours("elsewhere the names of M62 are needed")
+    other = wire.client()
+    for each in (client, other):
+        subscribe(each, wire.queue + "sub", wire.queue, durable=True, shared=("shared", "global"))
+    publish(wire, wire.queue, "m1", "m2")
+    taken = [body_of(each.take().payload) for each in (client, other)]
+    assert sorted(taken) == ["m1", "m2"]
+
+
+@pytest.mark.parametrize("name", ["share:group:prices", "prices", "private:app:prices"])
+def test_m74_a_link_name_is_no_wish(client: Client, wire: Wire, name: str) -> None:
+    """IBM MQ shares by the link name, and takes an address without a capability for a topic; here only what is said as
+    a capability counts: each of the two has all messages of the topic, and an address without any is a queue."""
+    wire.ours("what a name means elsewhere is its own affair")
+    for each in (client, other := wire.client()):
+        subscribe(each, name, wire.queue)
+    publish(wire, wire.queue, "m1")
+    assert [body_of(each.take().payload) for each in (client, other)] == ["m1", "m1"]
+    wire.put("m2", queue="m74." + wire.queue)
+    assert wire.take("m74." + wire.queue) == ["m2"]

@@ -29,7 +29,7 @@ def enlisted(txn: bytes, outcome: str | None = "accepted") -> Any:
 # -- declare and discharge ---------------------------------------------------------------------------------------------
 
 
-def test_what_the_coordinator_offers(client: Client, wire: Wire) -> None:
+def test_m93_what_the_coordinator_offers(client: Client, wire: Wire) -> None:
     attached = client.controller()
     assert attached.target.name == "coordinator"
     offered = {str(capability) for capability in attached.target.capabilities or ()}
@@ -37,7 +37,7 @@ def test_what_the_coordinator_offers(client: Client, wire: Wire) -> None:
         assert offered == {"amqp:local-transactions", "amqp:multi-txns-per-ssn", "amqp:multi-ssns-per-txn"}
 
 
-def test_declare_and_commit_nothing(client: Client) -> None:
+def test_m94_declare_and_commit_nothing(client: Client) -> None:
     client.controller()
     txn = client.declare()
     assert txn
@@ -45,7 +45,7 @@ def test_declare_and_commit_nothing(client: Client) -> None:
     client.close()
 
 
-def test_an_unknown_id_where_the_source_knows_rejected(client: Client) -> None:
+def test_m101_an_unknown_id_where_the_source_knows_rejected(client: Client) -> None:
     client.controller(outcomes=WITH_REJECTED)
     client.declare()
     outcome = client.discharge(MADE_UP)
