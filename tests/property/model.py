@@ -24,6 +24,8 @@ class Sent:
     queue: str
     priority: int
     expires: float | None
+    group: str | None = None
+    colour: str = "red"
     state: str = "pending"
     order: int = -1
     low: int = 0
@@ -46,7 +48,7 @@ class Sent:
 
 @dataclass(eq=False)
 class Reader:
-    """A consumer, and the last place in the queue that it was handed, by priority.
+    """A consumer, and the last place in the queue that it was handed, by group and priority.
 
     What it has in its buffer when something goes back to the queue comes first, in order, and then what went back, in
     order: so each put-back may make it step back once.
@@ -55,12 +57,17 @@ class Reader:
     real: Any
     seat: Seat
     queue: str
-    last: dict[int, int] = field(default_factory=dict)
+    colour: str | None = None
+    """What its selector wants; None wants all."""
+    last: dict[tuple[str | None, int], int] = field(default_factory=dict)
     put_backs: int = 0
-    steps_back: dict[int, int] = field(default_factory=dict)
+    steps_back: dict[tuple[str | None, int], int] = field(default_factory=dict)
+
+    def wants(self, message: Sent) -> bool:
+        return self.colour in (None, message.colour)
 
     def sees(self, message: Sent) -> None:
-        level = message.priority
+        level = (message.group, message.priority)
         if message.order <= self.last.get(level, 0):
             self.steps_back[level] = self.steps_back.get(level, 0) + 1
         assert self.steps_back.get(level, 0) <= self.put_backs, f"{message} was overtaken"
@@ -111,8 +118,10 @@ class Model:
 
     # -- sending
 
-    def sends(self, seat: Seat, queue: str, priority: int, expires: float | None) -> Sent:
-        message = Sent(f"m{len(self.messages) + 1}", queue, priority, expires)
+    def sends(
+        self, seat: Seat, queue: str, priority: int, expires: float | None, group: str | None, colour: str
+    ) -> Sent:
+        message = Sent(f"m{len(self.messages) + 1}", queue, priority, expires, group, colour)
         self.messages[message.body] = message
         if seat.mode == "transacted":
             seat.pending.append(message)
@@ -131,6 +140,8 @@ class Model:
         """Checks a delivery against everything that JMS says, and takes it over."""
         message = self.messages[delivered.body]
         assert message.queue == reader.queue, f"{message} came out of {reader.queue}"
+        assert reader.wants(message), f"{message} came to one that wants {reader.colour}"
+        self._one_hand_holds(message, reader.seat)
         assert message.state == "queued", f"{message} was delivered"
         assert message.expires is None or message.expires > now, f"{message} had expired"
         failures = delivered.delivery_count - 1
@@ -145,6 +156,13 @@ class Model:
         else:
             message.state = "held"
             seat.held.append((message, delivered))
+
+    def _one_hand_holds(self, message: Sent, seat: Seat) -> None:
+        """Nobody gets a message of a group while others of it are in other hands."""
+        for other in self.seats:
+            if message.group is not None and other is not seat:
+                held = [each for each, _ in other.held if each.group == message.group and each.queue == message.queue]
+                assert not held, f"{message} was given while another session holds {held}"
 
     # -- settling
 

@@ -73,9 +73,9 @@ class Redelivery(RuleBasedStateMachine):
         self.connect()
         for mode in modes:
             self.open_session(0, mode)
-            self.open_consumer(len(self.model.seats) - 1, queue, prefetch)
+            self.open_consumer(len(self.model.seats) - 1, queue, prefetch, None)
         for _ in range(3):
-            self.send(0, queue, count, 4, 0)
+            self.send(0, queue, count, 4, 0, None, "red")
         self.commit(0)
 
     @precondition(lambda self: len(self.model.lines) < MOST)
@@ -91,11 +91,17 @@ class Redelivery(RuleBasedStateMachine):
         line.seats.append(Seat(line.real.create_session(**MODES[mode]), line, mode))
 
     @precondition(lambda self: self.model.seats and len(self.model.readers) < 2 * MOST)
-    @rule(which=index, queue=st.sampled_from(QUEUES), prefetch=st.sampled_from(PREFETCH))
-    def open_consumer(self, which: int, queue: str, prefetch: int) -> None:
+    @rule(
+        which=index,
+        queue=st.sampled_from(QUEUES),
+        prefetch=st.sampled_from(PREFETCH),
+        colour=st.sampled_from([None, None, "red", "blue"]),
+    )
+    def open_consumer(self, which: int, queue: str, prefetch: int, colour: str | None) -> None:
         seat = self.model.seats[which % len(self.model.seats)]
-        consumer = seat.real.create_consumer(seat.real.create_queue(queue), prefetch=prefetch)
-        seat.readers.append(Reader(consumer, seat, queue))
+        selector = f"colour = '{colour}'" if colour else None
+        consumer = seat.real.create_consumer(seat.real.create_queue(queue), selector, prefetch=prefetch)
+        seat.readers.append(Reader(consumer, seat, queue, colour))
         self.model.put_back()  # unread buffers of the session's other consumers went back (D1)
 
     # -- working
@@ -107,15 +113,21 @@ class Redelivery(RuleBasedStateMachine):
         count=st.integers(1, 4),
         priority=st.sampled_from([4, 4, 4, 9, 0]),
         lifetime=st.sampled_from([0, 0, 0, 0, 30]),
+        group=st.sampled_from([None, None, None, "a", "b"]),
+        colour=st.sampled_from(["red", "blue"]),
     )
-    def send(self, which: int, queue: str, count: int, priority: int, lifetime: int) -> None:
+    def send(
+        self, which: int, queue: str, count: int, priority: int, lifetime: int, group: str | None, colour: str
+    ) -> None:
         seat = self.model.seats[which % len(self.model.seats)]
         producer = seat.real.create_producer(seat.real.create_queue(queue))
         for _ in range(count):
             # Without a lifetime on the limited queue: whether expiry or the limit comes first is not for JMS to say.
             seconds = 0 if queue == LIMITED else lifetime
-            message = self.model.sends(seat, queue, priority, self.clock() + seconds if seconds else None)
-            producer.send(message.body, priority=priority, time_to_live=seconds)
+            expires = self.clock() + seconds if seconds else None
+            message = self.model.sends(seat, queue, priority, expires, group, colour)
+            properties = {"colour": colour, **({"JMSXGroupID": group} if group else {})}
+            producer.send(message.body, priority=priority, time_to_live=seconds, properties=properties)
         producer.close()
 
     @precondition(lambda self: self.model.readers)
@@ -126,16 +138,20 @@ class Redelivery(RuleBasedStateMachine):
             message = reader.real.receive_no_wait()
             if message is None:
                 if reader.seat.line.started:
-                    self.nothing_was_there(reader.queue)
+                    self.nothing_was_there(reader)
                 return
             assert reader.seat.line.started, "a stopped connection delivered"
             self.model.receives(reader, message, self.clock())
 
-    def nothing_was_there(self, queue: str) -> None:
-        """A receive that asked the broker and got nothing: then nothing is ready but what has expired."""
-        for message in self.broker.queue(queue).messages():
-            expires = self.model.messages[message.body].expires
-            assert expires is not None and expires <= self.clock(), f"{message.body} was ready"
+    def nothing_was_there(self, reader: Reader) -> None:
+        """A receive that asked the broker and got nothing: then nothing is ready for it but what has expired.
+
+        Whose a group is, is not known here: its messages may be for others.
+        """
+        for message in self.broker.queue(reader.queue).messages():
+            sent = self.model.messages[message.body]
+            gone = sent.expires is not None and sent.expires <= self.clock()
+            assert gone or sent.group is not None or not reader.wants(sent), f"{sent} was ready"
 
     @precondition(lambda self: self.model.readers)
     @rule(which=index, first=st.integers(1, 3), then=st.integers(0, 3), good=st.booleans())
