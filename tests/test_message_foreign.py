@@ -118,11 +118,14 @@ def received(
     return message_from(ReceivedMessage(payload), Queue("q"))
 
 
-def through(message: Message) -> Message:
-    payload = encode_for_send(
+def message_octets(message: Message) -> bytes:
+    return encode_for_send(
         message, message_id="ID:1", timestamp=5, now=5, destination=Queue("q"), delivery_mode=2, priority=4, ttl=0
     )
-    return message_from(ReceivedMessage(payload), Queue("q"))
+
+
+def through(message: Message) -> Message:
+    return message_from(ReceivedMessage(message_octets(message)), Queue("q"))
 
 
 # ---------------------------------------------------------------- what kind of message it is
@@ -208,3 +211,29 @@ def test_rule_84_rule_179_it_hears_the_headers_it_was_sent_with() -> None:
 def test_what_counts_as_a_message() -> None:
     assert is_message(Elsewhere("x")) and is_message(TextMessage("x"))
     assert not any(is_message(value) for value in ("x", b"x", {}, [], None, 5, object()))
+
+
+# ---------------------------------------------------------------- octets of Python programs
+
+
+def test_m11_octets_are_a_bytes_message_in_either_form() -> None:
+    """Proton writes `bytes` as an amqp-value, and as a data section where `inferred` is said; ours are data.
+
+    One that is sent on keeps the form it came in."""
+    assert ReceivedMessage(message_octets(BytesMessage(b"abc"))).body() == (DATA, b"abc")
+    for body in ((AMQP_VALUE, b"abc"), (DATA, b"abc")):
+        message = received(body)
+        assert type(message) is BytesMessage and message.body == b"abc"
+        assert ReceivedMessage(message_octets(message)).body() == body
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("inferred", [True, False])
+def test_m11_as_proton_writes_and_reads_them(inferred: bool) -> None:
+    """The value comes through, in both directions."""
+    proton: Any = pytest.importorskip("proton", reason="python-qpid-proton is not installed (extra `peers`)")
+    read = message_from(ReceivedMessage(bytes(proton.Message(body=b"abc", inferred=inferred).encode())))
+    assert type(read) is BytesMessage and read.body == b"abc"
+    back = proton.Message()
+    back.decode(message_octets(BytesMessage(read.body)))
+    assert back.inferred and bytes(back.body) == b"abc"

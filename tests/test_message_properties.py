@@ -139,7 +139,7 @@ def test_members_of_enumerations_are_their_values(value: Any, plain: Any) -> Non
 @pytest.mark.parametrize(
     "value", [b"x", [1], {"a": 1}, object(), 2**63, Char("x"), Symbol("x"), Timestamp(1), UInt(1), IDENTITY, 1j]
 )
-def test_rule_155_other_values_are_no_properties(value: Any) -> None:
+def test_rule_155_m113_other_values_are_no_properties(value: Any) -> None:
     message = TextMessage("x")
     for write in (message.properties.__setitem__, message.set_object_property):
         with pytest.raises(MessageFormatError, match="property a cannot be"):
@@ -198,7 +198,7 @@ def test_rule_156_names_that_may_be_given(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
-def test_rule_156_names_that_may_not_be_given(name: str) -> None:
+def test_rule_156_m113_names_that_may_not_be_given(name: str) -> None:
     for write in (TextMessage("x").properties.__setitem__, TextMessage("x").set_int_property):
         with pytest.raises(
             ValueError, match="the name of a property is empty|no name of a property|a word of the selector|is a header"

@@ -113,6 +113,19 @@ def test_m82_acknowledge_is_for_all_consumers_and_for_what_was_handed_over() -> 
     assert [word for word in peer.told() if "credit" not in word] == ["accepted 0", "accepted 2-3"]
 
 
+def test_m82_m113_an_old_message_acknowledges_the_newer_ones() -> None:
+    """Acknowledging is the session's, not the message's; in Qpid JMS a message can say it once."""
+    peer = Peer()
+    consumer = given(peer, CLIENT)
+    ledger = consumer.session.ledger
+    peer.receive(consumer, 1)
+    first = ledger.delivered[0]
+    ledger.acknowledge(first)
+    peer.receive(consumer, 2)
+    ledger.acknowledge(first)
+    assert peer.told() == ["accepted 0", "accepted 1-2"]
+
+
 def test_m82_what_nobody_acknowledges_is_failed_by_default() -> None:
     """Qpid JMS keeps modified(delivery-failed) as the state of each delivery; ours is the default outcome of the link
     (D4), so the broker knows it without a word."""

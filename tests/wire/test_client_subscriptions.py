@@ -198,7 +198,7 @@ def test_m59_m61_an_echo_in_any_of_the_known_forms_is_one(filters: dict[Any, Any
     ],
 )
 @pytest.mark.parametrize("subscription", [None, UNSHARED_DURABLE])
-def test_m61_a_dropped_filter_is_an_error(
+def test_m61_m113_a_dropped_filter_is_an_error(
     filters: dict[Any, Any] | None, word: str, subscription: Subscription | None
 ) -> None:
     """The consumer does not come to be, no credit was granted, and the link goes; a durable one is not closed."""
