@@ -23,7 +23,7 @@ from typing import Any
 from jmsish._facade import ConnectionMetaData
 from jmsish._version import VERSION as __version__
 from jmsish.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jmsish.embedded import EmbeddedBroker
+from jmsish.embedded import Binding, EmbeddedBroker
 from jmsish.errors import *  # noqa: F403
 from jmsish.errors import __all__ as _errors
 from jmsish.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
@@ -46,6 +46,7 @@ from jmsish.types import Byte, Char, Double, Float, Int, Long, Short
 
 __all__ = [
     "AcknowledgeMode",
+    "Binding",
     "Byte",
     "BytesMessage",
     "Char",

@@ -7,26 +7,21 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from jmsish._views import ExchangeView, QueueView
+from jmsish.broker.bindings import Binding
 from jmsish.broker.broker import Broker
-from jmsish.broker.exchanges import Binding
-from jmsish.broker.policy import QueueSettings
 from jmsish.broker.views import ConnectionView, SubscriptionView, TransactionView
-from jmsish.broker.views import ExchangeView as BrokerExchangeView
-from jmsish.broker.views import QueueView as BrokerQueueView
-from jmsish.destination import Queue
 from jmsish.drivers import registry
 from jmsish.drivers.listener import Listener, SocketReactor
 from jmsish.drivers.serving import BrokerDriver
-from jmsish.engine.received import ReceivedMessage
-from jmsish.errors import IllegalStateError, MessageFormatError, UnsupportedFeatureError
-from jmsish.message import BytesMessage, Message, read_in
+from jmsish.errors import IllegalStateError, UnsupportedFeatureError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -201,7 +196,9 @@ class EmbeddedBroker:
     def exchange(self, name: str) -> ExchangeView:
         """A live view of an exchange that exists; :class:`~jmsish.errors.InvalidDestinationError` for others.
 
-        ``amq.topic`` always does: its keys are the topics that have no exchange of their own.
+        ``amq.direct``, ``amq.topic``, ``amq.fanout`` and ``amq.match`` (headers) always do. The keys of ``amq.topic``
+        are the topics that have no exchange of their own. In the nameless exchange, ``""``, every queue is bound by its
+        own name.
         """
         return ExchangeView(self._driver, self._call(lambda: self._broker.exchange(name)))
 
@@ -209,15 +206,23 @@ class EmbeddedBroker:
         """Views of all exchanges, temporary topics included."""
         return [ExchangeView(self._driver, view) for view in self._call(self._broker.exchanges)]
 
-    def declare_exchange(self, name: str, type: str) -> ExchangeView:
-        """Make an exchange, or find the one that is there. ``"topic"`` is the only type in this version.
+    def declare_exchange(self, name: str, type: str, **settings: Any) -> ExchangeView:
+        """Make an exchange of the type ``"direct"``, ``"topic"``, ``"fanout"`` or ``"headers"``, or find the one that
+        is there and give it these settings; ``ValueError`` where it has another type.
+
+        ``durable``, ``auto_delete`` (with its last binding and link), ``alternate`` (the exchange that gets what goes
+        nowhere), ``unroutable`` (``"discard"``, ``"reject"``, ``"release"``; by default a direct exchange rejects and
+        the others discard), ``sequence`` (messages are numbered), ``initial_value`` (a new binding gets the last one).
 
         A topic of exactly that name is then this exchange, and its messages are told apart by their subjects.
         """
-        return ExchangeView(self._driver, self._call(lambda: self._broker.declare_exchange(name, type)))
+        return ExchangeView(self._driver, self._call(lambda: self._broker.declare_exchange(name, type, **settings)))
 
     def delete_exchange(self, name: str) -> None:
-        """Delete an exchange, its bindings and its subscriptions; their producers and consumers are detached."""
+        """Delete an exchange, its bindings and its subscriptions; their producers and consumers are detached.
+
+        ``ValueError`` for those that are always there, and for the alternate of another.
+        """
         self._call(lambda: self._broker.delete_exchange(name))
 
     def subscriptions(self) -> list[SubscriptionView]:
@@ -241,172 +246,10 @@ class EmbeddedBroker:
         return f"<EmbeddedBroker {self.url} {'running' if self._running else 'not running'}>"
 
 
-class QueueView:
-    """A queue, live: each attribute says what holds at the moment it is read."""
-
-    __slots__ = ("_driver", "_view")
-
-    def __init__(self, driver: BrokerDriver, view: BrokerQueueView) -> None:
-        self._driver = driver
-        self._view = view
-
-    def _read(self, attribute: str) -> Any:
-        return self._driver.call(lambda: getattr(self._view, attribute))
-
-    @property
-    def name(self) -> str:
-        return self._view.name
-
-    @property
-    def settings(self) -> QueueSettings:
-        """The settings it was declared with."""
-        settings: QueueSettings = self._read("settings")
-        return settings
-
-    @property
-    def is_temporary(self) -> bool:
-        return bool(self._read("is_temporary"))
-
-    @property
-    def is_deleted(self) -> bool:
-        return bool(self._read("is_deleted"))
-
-    @property
-    def depth(self) -> int:
-        """All messages the queue owns: available, acquired, delayed."""
-        return int(self._read("depth"))
-
-    @property
-    def available(self) -> int:
-        """Messages that a consumer could have now."""
-        return int(self._read("available"))
-
-    @property
-    def acquired(self) -> int:
-        """Messages that a consumer or a transaction holds."""
-        return int(self._read("acquired"))
-
-    @property
-    def octets(self) -> int:
-        """The size of all it owns."""
-        return int(self._read("octets"))
-
-    @property
-    def consumer_count(self) -> int:
-        return int(self._read("consumer_count"))
-
-    @property
-    def enqueued(self) -> int:
-        """How many messages ever came in."""
-        return int(self._read("enqueued"))
-
-    @property
-    def dequeued(self) -> int:
-        """How many were taken out for good: accepted, dead-lettered, purged."""
-        return int(self._read("dequeued"))
-
-    @property
-    def redelivered(self) -> int:
-        """How often a message came back counted."""
-        return int(self._read("redelivered"))
-
-    @property
-    def dead_lettered(self) -> int:
-        """How many went to the dead-letter queue."""
-        return int(self._read("dead_lettered"))
-
-    @property
-    def expired(self) -> int:
-        """How many ran out of time."""
-        return int(self._read("expired"))
-
-    @property
-    def dropped(self) -> int:
-        """How many gave way to newer ones."""
-        return int(self._read("dropped"))
-
-    def messages(self, acquired: bool = False) -> Iterator[Message]:
-        """What is available, in queue order, or all that the queue owns: as of now, as a consumer would get them.
-
-        One that no client of ours could read is shown as a BytesMessage of all its octets.
-        """
-        payloads = self._driver.call(lambda: list(self._view.payloads(acquired)))
-        queue = Queue(self.name)
-        return (_shown(payload, queue) for payload in payloads)
-
-    def purge(self) -> int:
-        """Remove what is available; what somebody holds stays. Returns how many went."""
-        return self._driver.call(self._view.purge)
-
-    def __repr__(self) -> str:
-        return self._driver.call(lambda: repr(self._view))
-
-
-class ExchangeView:
-    """An exchange, live: each attribute says what holds at the moment it is read."""
-
-    __slots__ = ("_driver", "_view")
-
-    def __init__(self, driver: BrokerDriver, view: BrokerExchangeView) -> None:
-        self._driver = driver
-        self._view = view
-
-    def _read(self, attribute: str) -> Any:
-        return self._driver.call(lambda: getattr(self._view, attribute))
-
-    @property
-    def name(self) -> str:
-        return self._view.name
-
-    @property
-    def type(self) -> str:
-        """``"topic"``."""
-        return self._view.type
-
-    @property
-    def is_temporary(self) -> bool:
-        return self._view.is_temporary
-
-    @property
-    def is_deleted(self) -> bool:
-        return bool(self._read("is_deleted"))
-
-    @property
-    def received(self) -> int:
-        """How many messages were ever sent to it."""
-        return int(self._read("received"))
-
-    @property
-    def routed(self) -> int:
-        """How many of them went to one queue or more."""
-        return int(self._read("routed"))
-
-    @property
-    def dropped(self) -> int:
-        """How many of them nobody wanted."""
-        return int(self._read("dropped"))
-
-    def bindings(self) -> list[Binding]:
-        """The bindings in force, those of subscriptions included."""
-        return self._driver.call(self._view.bindings)
-
-    def __repr__(self) -> str:
-        return self._driver.call(lambda: repr(self._view))
-
-
 def _free_name() -> str:
     """The next name of its own that no broker of this process has."""
     taken = registry.running()
     return next(name for number in _numbers if (name := f"broker-{number}") not in taken)
-
-
-def _shown(payload: bytes, queue: Queue) -> Message:
-    try:
-        received = ReceivedMessage(payload)
-        received.check()
-        return read_in(received, queue)
-    except (ValueError, MessageFormatError):
-        return BytesMessage(payload)
 
 
 def _check_name(name: str) -> str:

@@ -43,7 +43,8 @@ def test_exchanges_are_listed() -> None:
         broker.declare_exchange("prices", "topic")
         topic = connection.create_session().create_temporary_topic()
         assert [(view.name, view.is_temporary) for view in broker.exchanges()] == [
-            ("amq.topic", False), ("prices", False), (topic.name, True),
+            ("amq.direct", False), ("amq.topic", False), ("amq.fanout", False), ("amq.match", False),
+            ("prices", False), (topic.name, True),
         ]  # fmt: skip
         assert broker.exchange(topic.name).type == "topic"
 
@@ -54,8 +55,8 @@ def test_what_is_not_there_is_said_by_name() -> None:
             broker.exchange("prices")
         with pytest.raises(InvalidDestinationError, match="no exchange 'prices'"):
             broker.delete_exchange("prices")
-        with pytest.raises(ValueError, match="'fanout' is not supported in this version"):
-            broker.declare_exchange("prices", "fanout")
+        with pytest.raises(ValueError, match="must be one of 'direct', 'topic', 'fanout', 'headers', not 'fan'"):
+            broker.declare_exchange("prices", "fan")
 
 
 def test_exchanges_of_a_configuration_file(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """The bundled broker: a whole one as a state machine, without socket, thread or clock.
 
 ``broker`` holds all; ``connection`` answers one engine's events with ``attach``, ``incoming``, ``outgoing``,
-``dispositions`` and ``coordinator``; ``router`` turns addresses into queues and topics; ``exchanges``, ``patterns`` and
-``subscriptions`` bring what is sent to a topic into the queues of those who want it (``filters``); ``queues`` and
+``dispositions`` and ``coordinator``; ``router`` turns addresses into queues and topics; ``exchanges``, with
+``bindings``, ``tables``, ``headers``, ``patterns``, ``changes`` and ``routing``, and ``subscriptions`` bring what is
+sent to a topic into the queues of those who want it (``filters``); ``queues`` and
 ``order`` keep messages in order; ``consumers`` hands them out; ``settlement`` and ``transactions`` say what becomes of
 them; ``users`` knows who may come in.
 """
@@ -13,7 +14,7 @@ from jmsish.broker.broker import Broker
 from jmsish.broker.config import BrokerConfig, ListenerConfig
 from jmsish.broker.connection import ServerConnection
 from jmsish.broker.exchanges import Binding
-from jmsish.broker.policy import QueueSettings
+from jmsish.broker.policy import ExchangeSettings, QueueSettings
 from jmsish.broker.users import User, scram_key
 from jmsish.broker.views import ConnectionView, ExchangeView, QueueView, SubscriptionView, TransactionView
 
@@ -22,6 +23,7 @@ __all__ = [
     "Broker",
     "BrokerConfig",
     "ConnectionView",
+    "ExchangeSettings",
     "ExchangeView",
     "ListenerConfig",
     "QueueSettings",

@@ -18,7 +18,7 @@ from jmsish._version import VERSION
 from jmsish.broker.config import BrokerConfig
 from jmsish.broker.connection import ServerConnection
 from jmsish.broker.consumers import serve
-from jmsish.broker.exchanges import PREDECLARED, Exchange
+from jmsish.broker.exchanges import NAMELESS, Exchange
 from jmsish.broker.greeting import CAPABILITIES, authentication, describe
 from jmsish.broker.management_links import ManagementNode
 from jmsish.broker.order import Entry
@@ -152,22 +152,19 @@ class Broker:
         """Views of all exchanges, temporary topics included."""
         return [ExchangeView(exchange) for exchange in self.router.exchanges]
 
-    def declare_exchange(self, name: str, type: str) -> ExchangeView:
-        """Make an exchange, or find the one that is there; ``"topic"`` is the only type so far."""
-        return ExchangeView(self.router.exchanges.declare(name, type))
+    def declare_exchange(self, name: str, type: str, **settings: Any) -> ExchangeView:
+        """Make an exchange, or find the one that is there and give it these settings from now on."""
+        return ExchangeView(self.router.exchanges.declare(name, type, settings))
 
     def delete_exchange(self, name: str) -> None:
         """Delete an exchange with its bindings and subscriptions; its producers and subscribers are detached."""
         exchange = self._exchange(name)
-        if name.startswith(PREDECLARED):
-            raise ValueError(f"the exchange {name!r} is always there; only those that were declared can be deleted")
+        self.router.exchanges.check_deletable(exchange)
         self.router.delete_exchange(exchange)
 
     def _exchange(self, name: str) -> Exchange:
-        exchange = self.router.exchanges.get(name)
-        if exchange is None:
-            raise InvalidDestinationError(f"there is no exchange {name!r}")
-        return exchange
+        exchanges = self.router.exchanges
+        return exchanges.nameless if name == NAMELESS else exchanges.named(name)
 
     def subscriptions(self) -> list[SubscriptionView]:
         """The subscriptions to topics, as they are at this moment."""

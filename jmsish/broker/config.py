@@ -6,21 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jmsish.broker.exchanges import AMQ_TOPIC, check_name, check_type
+from jmsish.broker.bindings import Binding
+from jmsish.broker.declared import ExchangeConfig, bindings_of, exchanges_of
+from jmsish.broker.exchanges import Exchanges
 from jmsish.broker.policy import QueueSettings, near_miss
 from jmsish.broker.users import User
 from jmsish.engine.scram import ScramKey
 
-SECTIONS = ("policy", "users", "queues", "exchanges", "listeners")
-NOT_YET = ("vhosts", "bindings", "connectors", "link_routes", "addresses", "router")
+SECTIONS = ("policy", "users", "queues", "exchanges", "bindings", "listeners")
+NOT_YET = ("vhosts", "connectors", "link_routes", "addresses", "router")
 """Sections that the reference knows and this version does not serve: refused by name, never silently ignored."""
 
 POLICY_KEYS = ("transaction_timeout", "transaction_idle_timeout", "max_transaction_size", "auto_create")
 POLICY_NOT_YET = ("max_message_size", "on_oversize", "max_connections", "default_vhost")
 SCRAM_KEYS = {"scram_sha_256": "SCRAM-SHA-256", "scram_sha_512": "SCRAM-SHA-512"}
 USER_KEYS = ("password", *SCRAM_KEYS)
-EXCHANGE_KEYS = ("type",)
-EXCHANGE_NOT_YET = ("durable", "auto_delete", "alternate", "unroutable")
 LISTENER_KEYS = ("host", "port", "role")
 
 
@@ -50,8 +50,8 @@ class BrokerConfig:
     auto_create: bool = True
     users: Mapping[str, User] = field(default_factory=dict)
     queues: Mapping[str, QueueSettings] = field(default_factory=dict)
-    exchanges: tuple[str, ...] = ()
-    """The names of those to be declared; all are topics."""
+    exchanges: Mapping[str, ExchangeConfig] = field(default_factory=dict)
+    bindings: tuple[Binding, ...] = ()
     listeners: tuple[ListenerConfig, ...] = ()
 
     @classmethod
@@ -64,6 +64,8 @@ class BrokerConfig:
         _check_keys(_mapping(config, "the configuration"), SECTIONS, NOT_YET, "the configuration")
         policy = _section(config, "policy")
         _check_keys(policy, POLICY_KEYS, POLICY_NOT_YET, "[policy]")
+        queues = _each(_section(config, "queues"), "queues", QueueSettings.from_mapping)
+        exchanges = exchanges_of(_each(_section(config, "exchanges"), "exchanges", lambda table, where: table))
         return cls(
             transaction_timeout=_seconds(policy.get("transaction_timeout", 0.0), "[policy] transaction_timeout"),
             transaction_idle_timeout=_seconds(
@@ -74,10 +76,20 @@ class BrokerConfig:
             ),
             auto_create=_flag(policy.get("auto_create", True), "[policy] auto_create"),
             users=_each(_section(config, "users"), "users", _user),
-            queues=_each(_section(config, "queues"), "queues", QueueSettings.from_mapping),
-            exchanges=_exchanges(_section(config, "exchanges")),
-            listeners=_listeners(config.get("listeners", ())),
+            queues=queues,
+            exchanges=exchanges,
+            bindings=bindings_of(_list(config, "bindings"), exchanges, queues),
+            listeners=tuple(map(_listener, _list(config, "listeners"))),
         )
+
+    def declare_exchanges(self, exchanges: Exchanges) -> None:
+        """Make the exchanges, whose queues are there already, and bind what is to be bound."""
+        for name, each in self.exchanges.items():
+            exchanges.declare(name, each.type, {**each.settings, "alternate": None})
+        for name, each in self.exchanges.items():
+            exchanges.declare(name, each.type, each.settings)
+        for binding in self.bindings:
+            exchanges.named(binding.exchange).rebind(add=[binding])
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
@@ -124,17 +136,6 @@ def _user(table: Mapping[str, Any], where: str) -> User:
     return User(table.get("password"), keys)
 
 
-def _exchanges(tables: Mapping[str, Any]) -> tuple[str, ...]:
-    for name, value in tables.items():
-        where = f"[exchanges.{name}]"
-        table = _mapping(value, where)
-        _check_keys(table, EXCHANGE_KEYS, EXCHANGE_NOT_YET, where)
-        if name != AMQ_TOPIC:
-            check_name(name)
-        check_type(table.get("type"), where)
-    return tuple(tables)
-
-
 def _seconds(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
         raise ValueError(f"{where} must be seconds, 0 or more, not {value!r}")
@@ -153,10 +154,11 @@ def _flag(value: object, where: str) -> bool:
     return value
 
 
-def _listeners(value: object) -> tuple[ListenerConfig, ...]:
+def _list(config: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    value = config.get(name, ())
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise TypeError(f"[[listeners]] must be a list of tables, not {type(value).__name__}")
-    return tuple(_listener(_mapping(item, "[[listeners]]")) for item in value)
+        raise TypeError(f"[[{name}]] must be a list of tables, not {type(value).__name__}")
+    return [_mapping(item, f"[[{name}]]") for item in value]
 
 
 def _listener(table: Mapping[str, Any]) -> ListenerConfig:

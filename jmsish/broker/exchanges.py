@@ -1,157 +1,55 @@
-"""Exchanges: a message goes to every queue whose binding matches its routing key, one copy to each, all or none.
+"""Exchanges: a message goes to every queue whose binding matches it, one copy to each, all or none.
 
 Theory of operation.  The bindings of an exchange are one immutable :class:`Table`, replaced as a whole: who routes
-takes the table once, and who binds makes another one that shares nearly all with it. What a key leads to is remembered
-in the table, so it is forgotten with it and never wrong. A copy is no copy: all queues hold the same octets.
+takes the table once, and who binds makes another one (:class:`Changes`) that shares nearly all with it. A copy is no
+copy: all queues hold the same octets. Exchanges can be bound to exchanges; then a message is followed all the way
+(:class:`Way`) before any queue gets it.
 
 An exchange knows nothing of AMQP; who brings messages has read them, and says where they come from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from jmsish.broker.patterns import Node, PersistentMap, added, found, normalised, removed
-from jmsish.broker.queues import Arrival, Queue
+from jmsish.broker.arrival import Arrival
+from jmsish.broker.bindings import (
+    DIRECT,
+    EXCHANGE,
+    FANOUT,
+    HEADERS,
+    TOPIC,
+    TYPES,
+    Accepts,
+    Binding,
+    Bound,
+    identity,
+)
+from jmsish.broker.changes import Changes, Item
+from jmsish.broker.patterns import normalised
+from jmsish.broker.policy import ExchangeSettings, near_miss
+from jmsish.broker.queues import Queue
+from jmsish.broker.routing import NOWHERE, Routed, Way
+from jmsish.broker.tables import TABLES, Table
+from jmsish.errors import InvalidDestinationError
 
-TOPIC: Final = "topic"
-NOT_YET: Final = ("direct", "fanout", "headers")
 AMQ_TOPIC: Final = "amq.topic"
-PREDECLARED: Final = "amq."
-"""How the names of exchanges that are always there begin; nobody makes or deletes one."""
-_REMEMBERED_AT_MOST: Final = 4096
-_LONGEST_REMEMBERED: Final = 256
+PREDECLARED: Final[Mapping[str, str]] = {
+    "amq.direct": DIRECT, AMQ_TOPIC: TOPIC, "amq.fanout": FANOUT, "amq.match": HEADERS
+}  # fmt: skip
+"""The exchanges that are always there, with their types."""
+RESERVED: Final = ("amq.", "qpid.", "jmsish.")
+"""How the names begin that are the broker's: nobody makes or deletes an exchange of such a name."""
+NAMELESS: Final = ""
+"""The name of the exchange in which every queue is bound by its own name."""
 
-Accepts = Callable[[bytes, int, object], bool]
-"""Whether a binding wants a message: its octets, its failed deliveries so far, the connection it came on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """A queue that gets what an exchange is given for a key or a pattern; one exchange, queue and key are one binding.
-
-    ``key`` is in its normal form: patterns that match the same keys are the same.
-    """
-
-    exchange: str
-    queue: str
-    key: str = ""
-    arguments: Mapping[str, Any] | None = None
-
-
-class Bound:
-    """A binding in force: the queue itself, and what it asks of a message beyond the key."""
-
-    __slots__ = ("accepts", "binding", "queue")
-
-    def __init__(self, binding: Binding, queue: Queue, accepts: Accepts | None) -> None:
-        self.binding = binding
-        self.queue = queue
-        self.accepts = accepts
-
-
-class Routed:
-    """The queues that one message goes to. It takes messages as a queue does, for all of them at once."""
-
-    __slots__ = ("queues",)
-
-    def __init__(self, queues: tuple[Queue, ...]) -> None:
-        self.queues = queues
-
-    @property
-    def present(self) -> tuple[Queue, ...]:
-        """Those that are still there. That one has gone is no reason to refuse a message: nobody misses its copy."""
-        return tuple(queue for queue in self.queues if not queue.deleted)
-
-    def append(self, payload: bytes, priority: int) -> None:
-        """A message without a past becomes visible in all of them."""
-        for queue in self.queues:
-            if not queue.deleted:
-                queue.append(payload, priority)
-
-    def add(self, arrival: Arrival) -> None:
-        """A message becomes visible in all, now or when its time comes. Each queue counts and dates its own."""
-        for queue in self.queues:
-            if not queue.deleted:
-                queue.add(arrival.copy())
-
-    def refusal(self, messages: int, octets: int) -> str | None:
-        """Why one of them cannot take so much more, so that none does; or None."""
-        for queue in self.queues:
-            settings = queue.settings
-            if (settings.max_messages or settings.max_octets) and not queue.deleted:
-                why = queue.refusal(messages, octets)
-                if why is not None:
-                    return why
-        return None
-
-
-class Table:
-    """All bindings of a topic exchange at one time; :meth:`bind` and :meth:`unbind` make another table."""
-
-    __slots__ = ("_cache", "_queues", "_root", "size")
-
-    def __init__(
-        self,
-        root: Node[Bound] | None = None,
-        queues: PersistentMap[PersistentMap[Bound]] | None = None,
-        size: int = 0,
-    ) -> None:
-        self._root: Node[Bound] = Node() if root is None else root
-        self._queues: PersistentMap[PersistentMap[Bound]] = PersistentMap() if queues is None else queues
-        self.size = size
-        self._cache: dict[str, tuple[Routed, tuple[Bound, ...]]] = {}
-
-    def find(self, queue: str, key: str) -> Bound | None:
-        """The binding of a queue by its key in normal form."""
-        keys = self._queues.get(queue)
-        return None if keys is None else keys.get(key)
-
-    def bind(self, bound: Bound) -> Table:
-        """With this binding more; the caller has looked that it is new."""
-        binding = bound.binding
-        keys: PersistentMap[Bound] = self._queues.get(binding.queue) or PersistentMap()
-        queues = self._queues.put(binding.queue, keys.put(binding.key, bound))
-        return Table(added(self._root, binding.key, bound), queues, self.size + 1)
-
-    def unbind(self, bound: Bound) -> Table:
-        """Without this binding; the caller has looked that it is there."""
-        binding = bound.binding
-        keys = self._queues.get(binding.queue)
-        assert keys is not None
-        keys = keys.without(binding.key)
-        queues = self._queues.put(binding.queue, keys) if keys.size else self._queues.without(binding.queue)
-        return Table(removed(self._root, binding.key, bound), queues, self.size - 1)
-
-    def of(self, queue: str) -> list[Bound]:
-        """The bindings of one queue."""
-        keys = self._queues.get(queue)
-        return [] if keys is None else [bound for _, bound in keys.items()]
-
-    def __iter__(self) -> Iterator[Bound]:
-        for _, keys in self._queues.items():
-            for _, bound in keys.items():
-                yield bound
-
-    def match(self, key: str) -> tuple[Routed, tuple[Bound, ...]]:
-        """The queues that get every message of this key, and the bindings that have to look at each first."""
-        matched = self._cache.get(key)
-        if matched is None:
-            matched = self._match(key)
-            if len(key) <= _LONGEST_REMEMBERED:
-                if len(self._cache) >= _REMEMBERED_AT_MOST:
-                    self._cache.clear()
-                self._cache[key] = matched
-        return matched
-
-    def _match(self, key: str) -> tuple[Routed, tuple[Bound, ...]]:
-        every = found(self._root, key)
-        # One copy for a queue, however many of its bindings match; one that asks for nothing decides for the others.
-        plain = dict.fromkeys(bound.queue for bound in every if bound.accepts is None)
-        choosy = tuple(bound for bound in every if bound.accepts is not None and bound.queue not in plain)
-        return Routed(tuple(plain)), choosy
+DISCARD: Final = "discard"
+REJECT: Final = "reject"
+RELEASE: Final = "release"
+DEFAULT_EXCHANGE_SETTINGS: Final = ExchangeSettings()
+_DURABLE: Final = ExchangeSettings(durable=True)
 
 
 class Publisher(Protocol):
@@ -162,73 +60,240 @@ class Publisher(Protocol):
 
 
 class Exchange:
-    """One exchange of the type topic."""
+    """One exchange."""
 
-    __slots__ = ("_where_bound", "deleted", "dropped", "name", "owner", "publishers", "received", "routed", "table")
-    type: Final = TOPIC
+    __slots__ = (
+        "alternate", "alternate_of", "deleted", "dropped", "home", "last", "name", "octets", "owner", "publishers",
+        "received", "rejected", "released", "routed", "sequence", "settings", "simple", "table", "type", "unroutable",
+    )  # fmt: skip
+    kind: Final = EXCHANGE
 
-    def __init__(self, name: str, where_bound: dict[str, dict[Exchange, None]], owner: object = None) -> None:
+    def __init__(self, name: str, type: str, settings: ExchangeSettings, home: Exchanges, owner: object = None) -> None:
         self.name = name
-        self._where_bound = where_bound
-        """By the names of queues, the exchanges that have bindings of them, or had."""
+        self.type = type
+        self.home = home
         self.owner = owner
         """The connection a temporary topic belongs to."""
-        self.table = Table()
+        self.table: Table = TABLES[type]()
         self.deleted = False
         self.publishers: dict[Publisher, None] = {}
-        self.received = self.routed = self.dropped = 0
+        self.alternate: Exchange | None = None
+        """Which is given what goes nowhere."""
+        self.alternate_of: dict[Exchange, None] = {}
+        """Whose alternate this is."""
+        self.received = self.routed = self.dropped = self.rejected = self.released = self.octets = 0
+        self.sequence = 0
+        """The last number given, if messages are numbered."""
+        self.last: tuple[str, Arrival] | None = None
+        """The last message and its key, if it is kept for those who come later."""
+        self.change(settings)
 
-    def route(self, key: str, payload: bytes, count: int, origin: object) -> Routed:
-        """The queues that get a message; none is no error: a topic without subscribers takes what it is given."""
-        routed, choosy = self.table.match(key)
-        if choosy:
-            queues = dict.fromkeys(routed.queues)
-            for bound in choosy:
-                assert bound.accepts is not None
-                if bound.queue not in queues and bound.accepts(payload, count, origin):
-                    queues[bound.queue] = None
-            routed = Routed(tuple(queues))
-        self.received += 1
+    def change(self, settings: ExchangeSettings) -> None:
+        """Take over settings. ValueError or InvalidDestinationError where they cannot be, and nothing has changed."""
+        alternate = None if settings.alternate is None else self.home.named(settings.alternate)
+        if alternate is self:
+            raise ValueError(f"the exchange {self.name!r} cannot be its own alternate")
+        if self.alternate is not None:
+            self.alternate.alternate_of.pop(self, None)
+        if alternate is not None:
+            alternate.alternate_of[self] = None
+        self.alternate, self.settings = alternate, settings
+        self.unroutable = settings.unroutable or (REJECT if self.type == DIRECT else DISCARD)
+        """What becomes of a message that goes nowhere, unless its sender asked for something else."""
+        self.simple = alternate is None and not (settings.sequence or settings.initial_value)
+        """Nothing is done but to look into the table."""
+        if not settings.initial_value:
+            self.last = None
+
+    # --- routing
+
+    def route(
+        self, key: str, payload: bytes, count: int, origin: object, unroutable: str | None = None
+    ) -> Routed:  # hot: run for every message that is published
+        """The queues that get a message: none if it goes nowhere, which is counted as ``unroutable`` says."""
+        match = self.table.match(key, payload)
+        if match.leads_on or not self.simple:
+            way = Way(key, payload, count, origin)
+            way.follow(self)
+            routed = way.end()
+        else:
+            self.received += 1
+            self.octets += len(payload)
+            for bound in match.plain:
+                bound.matched += 1
+            routed = match.chosen(payload, count, origin) if match.choosy else match.routed
         if routed.queues:
             self.routed += 1
         else:
-            self.dropped += 1
+            self.lose(unroutable or self.unroutable)
         return routed
 
-    def bind(self, queue: Queue, key: str, accepts: Accepts | None = None) -> bool:
-        """Bind a queue; False where this binding is there already. ValueError for an illegal pattern."""
-        pattern = normalised(key)
-        if self.table.find(queue.name, pattern) is not None:
-            return False
-        self.table = self.table.bind(Bound(Binding(self.name, queue.name, pattern), queue, accepts))
-        self._where_bound.setdefault(queue.name, {})[self] = None
-        return True
+    def lose(self, outcome: str) -> None:
+        """Count a message that went nowhere."""
+        if outcome == DISCARD:
+            self.dropped += 1
+        elif outcome == REJECT:
+            self.rejected += 1
+        else:
+            self.released += 1
 
-    def unbind(self, queue: Queue, key: str) -> bool:
+    def count(self, reached: bool) -> None:
+        """Count a message that came from another exchange; if it goes nowhere from here, no sender hears of it."""
+        if reached:
+            self.routed += 1
+        else:
+            self.dropped += 1
+
+    def reach(self, key: str) -> tuple[Queue, ...] | None:
+        """All queues that messages with a key may go to; None where that is not for the key to say."""
+        queues: dict[Queue, None] = {}
+        seen: dict[Exchange, None] = {self: None}
+        waiting: list[Exchange] = [self]
+        while waiting:
+            exchange = waiting.pop()
+            if exchange.type == HEADERS:
+                return None
+            onward = [exchange.alternate]
+            for bound in exchange.table.match(key, b"").bounds:
+                if bound.queue is not None:
+                    queues[bound.queue] = None
+                onward.append(bound.exchange)
+            for each in onward:
+                if each is not None and each not in seen:
+                    seen[each] = None
+                    waiting.append(each)
+        return tuple(queues)
+
+    def send_initial(self, bound: Bound, before: Table) -> None:
+        """Give the last message to a new binding that matches it, unless its queue had it already by another."""
+        assert self.last is not None
+        key, arrival = self.last
+        payload = arrival.payload
+        count = 0 if arrival.history is None else arrival.history.count
+        if bound not in self.table.match(key, payload).bounds:
+            return
+        if bound.accepts is not None and not bound.accepts(payload, count, None):
+            return
+        if any(each.target == bound.target and (each.accepts is None or each.accepts(payload, count, None))
+               for each in before.match(key, payload).bounds):  # fmt: skip
+            return
+        bound.matched += 1
+        if bound.exchange is not None:
+            routed = bound.exchange.route(key, payload, count, None, DISCARD)
+            if routed.refusal(1, len(payload)) is None:
+                routed.add(arrival)
+        elif bound.queue is not None and bound.queue.refusal(1, len(payload)) is None:
+            bound.queue.add(arrival.copy())
+
+    # --- bindings
+
+    def normal(self, key: str) -> str:
+        """The normal form of a key of a binding. ValueError for a pattern that is illegal."""
+        return normalised(key) if self.type == TOPIC else key
+
+    def changes(self) -> Changes:
+        """To collect changes that are put in force together."""
+        return Changes(self)
+
+    def bind(
+        self,
+        target: Queue | Exchange,
+        key: str = "",
+        accepts: Accepts | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        replace: bool = False,
+    ) -> bool:
+        """Bind a queue or an exchange; what it says and raises is said at :meth:`Changes.bind`."""
+        changes = self.changes()
+        changed = changes.bind(target, key, accepts, arguments, replace=replace)
+        changes.put_in_force()
+        return changed
+
+    def unbind(self, target: Queue | Exchange, key: str = "") -> bool:
         """Take a binding away; False where there was none. Any spelling of the pattern will do."""
-        bound = self.table.find(queue.name, normalised(key))
-        if bound is None:
-            return False
-        self.table = self.table.unbind(bound)
-        return True
+        changes = self.changes()
+        changed = changes.unbind(target, key)
+        changes.put_in_force()
+        return changed
 
-    def unbind_all(self, queue: Queue) -> None:
-        """The queue goes, and its bindings with it, in one step."""
-        table = self.table
-        for bound in table.of(queue.name):
-            table = table.unbind(bound)
-        self.table = table
+    def rebind(self, add: Iterable[Item] = (), remove: Iterable[Item] = ()) -> None:
+        """Take bindings away and add others, by names, in one step: no message sees a part of it.
+
+        ``ValueError``, ``TypeError`` or ``InvalidDestinationError`` names what is wrong, and nothing has changed.
+        """
+        changes = self.changes()
+        for item in remove:
+            changes.remove(item)
+        for item in add:
+            changes.add(item)
+        changes.put_in_force()
+
+    def unbind_all(self, target: str) -> None:
+        """A queue or exchange goes, and its bindings with it, in one step."""
+        changes = Changes(self)
+        changes.unbind_all(target)
+        changes.put_in_force()
+
+    def bound(self, target: str, key: str) -> Bound:
+        """The binding of a target, by its identity; ``InvalidDestinationError`` where there is none."""
+        bound = self.table.find(target, self.normal(key))
+        if bound is None:
+            raise InvalidDestinationError(f"{self.name!r} has no binding of the {target!r} with the key {key!r}")
+        return bound
+
+    # --- who uses it
+
+    def join(self, publisher: Publisher) -> None:
+        """A link publishes to it from now on."""
+        self.publishers[publisher] = None
+
+    def leave(self, publisher: Publisher) -> None:
+        """A link publishes to it no more."""
+        if self.publishers.pop(publisher, self) is None and not self.publishers:
+            self.home.perhaps_unused(self)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it has bindings, links or exchanges whose alternate it is."""
+        return bool(self.table.size or self.publishers or self.alternate_of)
+
+
+class Nameless(Exchange):
+    """The nameless exchange: every queue is bound by its own name, and by no other, nor can anybody else bind."""
+
+    __slots__ = ()
+
+    def route(self, key: str, payload: bytes, count: int, origin: object, unroutable: str | None = None) -> Routed:
+        """The queue whose name is the key."""
+        self.received += 1
+        self.octets += len(payload)
+        queue = self.home.queues.get(key)
+        if queue is None:
+            self.lose(unroutable or self.unroutable)
+            return NOWHERE
+        self.routed += 1
+        return Routed((queue,))
+
+    def reach(self, key: str) -> tuple[Queue, ...] | None:
+        queue = self.home.queues.get(key)
+        return () if queue is None else (queue,)
+
+    def changes(self) -> Changes:
+        raise ValueError("in the nameless exchange every queue is bound by its own name; nothing else can be")
 
 
 class Exchanges:
-    """All exchanges by name."""
+    """All exchanges by name, and the bindings between what the broker has."""
 
-    def __init__(self, declared: Iterable[str] = ()) -> None:
+    def __init__(self, queues: Mapping[str, Queue] | None = None) -> None:
         self._by_name: dict[str, Exchange] = {}
         self._where_bound: dict[str, dict[Exchange, None]] = {}
-        self.make(AMQ_TOPIC)
-        for name in declared:
-            self.declare(name, TOPIC)
+        """By the identities of queues and exchanges, the exchanges that have bindings of them."""
+        self.queues: Mapping[str, Queue] = {} if queues is None else queues
+        self.nameless = Nameless(NAMELESS, DIRECT, _DURABLE, self)
+        for name, type in PREDECLARED.items():
+            self.make(name, type, _DURABLE)
 
     @property
     def topic(self) -> Exchange:
@@ -236,52 +301,140 @@ class Exchanges:
         return self._by_name[AMQ_TOPIC]
 
     def get(self, name: str) -> Exchange | None:
+        """The exchange of a name, the nameless one excepted, which is no address."""
         return self._by_name.get(name)
+
+    def named(self, name: str) -> Exchange:
+        """The exchange of a name; ``InvalidDestinationError`` where there is none."""
+        exchange = self._by_name.get(name) if isinstance(name, str) else None
+        if exchange is None:
+            raise InvalidDestinationError(f"there is no exchange {name!r}")
+        return exchange
+
+    def queue(self, name: str) -> Queue:
+        """The queue of a name; ``InvalidDestinationError`` where there is none."""
+        queue = self.queues.get(name) if isinstance(name, str) else None
+        if queue is None:
+            raise InvalidDestinationError(f"there is no queue {name!r}")
+        return queue
 
     def __iter__(self) -> Iterator[Exchange]:
         return iter(self._by_name.values())
 
-    def declare(self, name: str, type: str) -> Exchange:
-        """The exchange of that name, made now if there is none."""
-        check_type(type, f"the exchange {name!r}")
-        existing = self._by_name.get(name) if isinstance(name, str) else None
-        if existing is not None:
-            return existing
-        check_name(name)
-        return self.make(name)
+    def declare(self, name: str, type: str, settings: Mapping[str, Any] | None = None) -> Exchange:
+        """The exchange of that name, made now if there is none; one that is there takes over the settings given.
 
-    def make(self, name: str, owner: object = None) -> Exchange:
-        exchange = self._by_name[name] = Exchange(name, self._where_bound, owner)
+        ``ValueError`` or ``TypeError`` for a wrong name, type or setting, and where one is there of another type.
+        """
+        where = f"the exchange {name!r}"
+        check_type(type, where)
+        existing = self._by_name.get(name) if isinstance(name, str) else None
+        if existing is None:
+            check_name(name)
+            return self.make(name, type, ExchangeSettings.from_mapping(settings or {}, where))
+        if existing.type != type:
+            raise ValueError(f"{where} is there already, and its type is {existing.type!r}, not {type!r}")
+        if settings:
+            changed = ExchangeSettings.from_mapping(settings, where, existing.settings)
+            if name in PREDECLARED and (changed.auto_delete or not changed.durable):
+                raise ValueError(f"{where} is always there: it is durable, and never deleted")
+            existing.change(changed)
+        return existing
+
+    def make(
+        self, name: str, type: str, settings: ExchangeSettings = DEFAULT_EXCHANGE_SETTINGS, owner: object = None
+    ) -> Exchange:
+        """A new exchange, whatever its name."""
+        exchange = Exchange(name, type, settings, self, owner)
+        self._by_name[name] = exchange
         return exchange
+
+    def check_deletable(self, exchange: Exchange) -> None:
+        """``ValueError`` where an exchange has to stay."""
+        if exchange.name in PREDECLARED or exchange is self.nameless:
+            raise ValueError(
+                f"the exchange {exchange.name!r} is always there; only those that were declared can be deleted"
+            )
+        if exchange.alternate_of:
+            users = ", ".join(repr(each.name) for each in exchange.alternate_of)
+            raise ValueError(f"the exchange {exchange.name!r} is the alternate of {users}")
 
     def remove(self, exchange: Exchange) -> None:
         """The exchange goes; those who publish to it are told. What was bound to it is the caller's affair."""
         if self._by_name.get(exchange.name) is exchange:
             del self._by_name[exchange.name]
         exchange.deleted = True
-        exchange.table = Table()
+        targets = dict.fromkeys(bound.target for bound in exchange.table)
+        exchange.table = TABLES[exchange.type]()
+        self.bound(exchange, targets)
+        for other in list(exchange.alternate_of):
+            other.change(replace(other.settings, alternate=None))
+        if exchange.alternate is not None:
+            exchange.alternate.alternate_of.pop(exchange, None)
+        self.forget(exchange)
         for publisher in list(exchange.publishers):
             publisher.lost_exchange()
 
-    def forget(self, queue: Queue) -> None:
-        """The queue goes, and with it its bindings everywhere."""
-        for exchange in self._where_bound.pop(queue.name, ()):
-            exchange.unbind_all(queue)
+    def forget(self, target: Queue | Exchange) -> None:
+        """A queue or an exchange goes, and with it its bindings everywhere."""
+        for exchange in list(self._where_bound.pop(identity(target), ())):
+            exchange.unbind_all(identity(target))
+
+    def bound(self, exchange: Exchange, targets: Iterable[str]) -> None:
+        """Keep in mind where targets are bound, after a change of an exchange."""
+        for target in targets:
+            if exchange.table.of(target):
+                self._where_bound.setdefault(target, {})[exchange] = None
+                continue
+            where = self._where_bound.get(target)
+            if where is not None:
+                where.pop(exchange, None)
+                if not where:
+                    del self._where_bound[target]
+
+    def perhaps_unused(self, exchange: Exchange) -> None:
+        """The last binding or the last link has gone: an exchange that is deleted with its last user goes."""
+        if exchange.settings.auto_delete and not exchange.deleted and not exchange.is_used:
+            self.remove(exchange)
 
 
 def check_type(type: object, where: str) -> None:
-    """Only topics can be made; ``ValueError`` says so."""
-    if type in NOT_YET:
-        raise ValueError(f"{where}: the type {type!r} is not supported in this version, only 'topic' is")
-    if type != TOPIC:
-        raise ValueError(f"{where}: the type must be 'topic', not {type!r}")
+    """One of the four types; ``ValueError`` says so."""
+    if type not in TYPES:
+        known = ", ".join(map(repr, TYPES))
+        hint = f" ({near_miss(type, TYPES)})" if isinstance(type, str) else ""
+        raise ValueError(f"{where}: the type must be one of {known}, not {type!r}{hint}")
 
 
 def check_name(name: object) -> None:
     """A name that an exchange may be given; ``ValueError`` says what is wrong with it."""
     if not isinstance(name, str) or not name:
         raise ValueError(f"an exchange needs a name, not {name!r}")
-    if name.startswith((PREDECLARED, "jmsish.")):
-        raise ValueError(f"the name {name!r} is reserved: those that begin with 'amq.' or 'jmsish.' are the broker's")
+    if name.startswith(RESERVED):
+        raise ValueError(
+            f"the name {name!r} is reserved: those that begin with 'amq.', 'qpid.' or 'jmsish.' are the broker's"
+        )
     if "/" in name:
         raise ValueError(f"the name {name!r} has a '/', which in an address divides the exchange from the key")
+
+
+__all__ = [
+    "AMQ_TOPIC",
+    "DIRECT",
+    "DISCARD",
+    "FANOUT",
+    "HEADERS",
+    "NAMELESS",
+    "PREDECLARED",
+    "REJECT",
+    "RELEASE",
+    "TOPIC",
+    "Binding",
+    "Exchange",
+    "Exchanges",
+    "Nameless",
+    "Publisher",
+    "Routed",
+    "check_name",
+    "check_type",
+]

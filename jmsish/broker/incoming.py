@@ -59,7 +59,7 @@ class IncomingLink:
         if queue is not None:
             queue.producers[self] = None
         if topic is not None:
-            topic.exchange.publishers[self] = None
+            topic.exchange.join(self)
 
     # --- credit
 
@@ -104,10 +104,8 @@ class IncomingLink:
 
     def _fed_queues(self, topic: Topic) -> Iterable[Queue]:
         """The queues that this link's messages go to: by its key, or else those that the last ones went to."""
-        if topic.key is None:
-            return [queue for queue in self._recent if not queue.deleted]
-        routed, choosy = topic.exchange.table.match(topic.key)
-        return (*routed.queues, *(bound.queue for bound in choosy))
+        queues = None if topic.key is None else topic.exchange.reach(topic.key)
+        return [queue for queue in self._recent if not queue.deleted] if queues is None else queues
 
     # --- messages
 
@@ -171,8 +169,7 @@ class IncomingLink:
         history = None if isinstance(arrival, int) else arrival.history
         key = subject_of(payload) if topic.key is None else topic.key
         routed = topic.exchange.route(key, payload, 0 if history is None else history.count, self._connection)
-        if topic.key is None:
-            self._recent = routed.queues
+        self._recent = routed.queues
         return routed
 
     def _check_room(self, queue: Sink, delivery: Delivery) -> None:
@@ -298,7 +295,7 @@ class IncomingLink:
             queue.producers.pop(self, None)
         self._stop_waiting()
         if self.topic is not None:
-            self.topic.exchange.publishers.pop(self, None)
+            self.topic.exchange.leave(self)
 
     def _stop_waiting(self) -> None:
         for queue in self._starving:

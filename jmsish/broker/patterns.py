@@ -11,8 +11,8 @@ pattern costs at most its own length for each word of the key, however many ``#`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, Generic, TypeVar
+from collections.abc import Hashable, Iterator
+from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -53,35 +53,35 @@ def normalised(pattern: str) -> str:
 
 
 class PersistentMap(Generic[V]):
-    """Names and what they stand for; :meth:`put` and :meth:`without` make another map and leave this one.
+    """Names, or other keys, and what they stand for; :meth:`put` and :meth:`without` make another, and leave this one.
 
     About as many buckets as each holds entries, so that one change copies about twice the square root of all.
     """
 
     __slots__ = ("buckets", "mask", "size")
 
-    def __init__(self, buckets: tuple[dict[str, V], ...] = ({},), size: int = 0) -> None:
+    def __init__(self, buckets: tuple[dict[Any, V], ...] = ({},), size: int = 0) -> None:
         self.buckets = buckets
         self.mask = len(buckets) - 1
         self.size = size
 
-    def get(self, name: str) -> V | None:
+    def get(self, name: Hashable) -> V | None:
         return self.buckets[hash(name) & self.mask].get(name)
 
-    def put(self, name: str, value: V) -> PersistentMap[V]:
+    def put(self, name: Hashable, value: V) -> PersistentMap[V]:
         index = hash(name) & self.mask
         bucket = self.buckets[index]
         size = self.size + (name not in bucket)
         return self._with(index, {**bucket, name: value}, size)
 
-    def without(self, name: str) -> PersistentMap[V]:
+    def without(self, name: Hashable) -> PersistentMap[V]:
         index = hash(name) & self.mask
         bucket = self.buckets[index]
         if name not in bucket:
             return self
         return self._with(index, {key: value for key, value in bucket.items() if key != name}, self.size - 1)
 
-    def _with(self, index: int, bucket: dict[str, V], size: int) -> PersistentMap[V]:
+    def _with(self, index: int, bucket: dict[Any, V], size: int) -> PersistentMap[V]:
         buckets = (*self.buckets[:index], bucket, *self.buckets[index + 1 :])
         count = len(buckets)
         if size > _FILLED * count * count:
@@ -90,13 +90,13 @@ class PersistentMap(Generic[V]):
             buckets = _spread(buckets, count // 2)
         return PersistentMap(buckets, size)
 
-    def items(self) -> Iterator[tuple[str, V]]:
+    def items(self) -> Iterator[tuple[Any, V]]:
         for bucket in self.buckets:
             yield from bucket.items()
 
 
-def _spread(buckets: tuple[dict[str, V], ...], count: int) -> tuple[dict[str, V], ...]:
-    fresh: tuple[dict[str, V], ...] = tuple({} for _ in range(count))
+def _spread(buckets: tuple[dict[Any, V], ...], count: int) -> tuple[dict[Any, V], ...]:
+    fresh: tuple[dict[Any, V], ...] = tuple({} for _ in range(count))
     for bucket in buckets:
         for name, value in bucket.items():
             fresh[hash(name) & (count - 1)][name] = value
@@ -158,7 +158,9 @@ def added(root: Node[T], pattern: str, item: T) -> Node[T]:
 def removed(root: Node[T], pattern: str, item: T) -> Node[T]:
     """The tree without the item at a normalised pattern, and without the branch that only led to it."""
     path, node = _path(root, words_of(pattern))
-    return _rebuilt(path, node.with_here(tuple(each for each in node.here if each != item)))
+    here = node.here
+    at = here.index(item)
+    return _rebuilt(path, node.with_here(here[:at] + here[at + 1 :]))
 
 
 def _path(root: Node[T], words: list[str]) -> tuple[list[tuple[Node[T], str]], Node[T]]:

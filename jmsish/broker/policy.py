@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from math import log
 from typing import Any
 
 DEFAULT_DEAD_LETTER = "DLQ"
 OVERFLOWS = ("reject", "drop-head", "block")
+UNROUTABLE = ("discard", "reject", "release")
 A_YEAR = 366 * 86_400.0
 """The longest delay of a redelivery where none is set."""
 
@@ -77,6 +78,42 @@ class QueueSettings:
             raise type(error)(f"{where}: {error}") from None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeSettings:
+    """The settings of one exchange. ``unroutable`` None is by type: reject for direct, discard for the others."""
+
+    durable: bool = False
+    auto_delete: bool = False
+    alternate: str | None = None
+    unroutable: str | None = None
+    sequence: bool = False
+    initial_value: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("durable", "auto_delete", "sequence", "initial_value"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be true or false, not {getattr(self, name)!r}")
+        if self.alternate is not None and not isinstance(self.alternate, str):
+            raise TypeError(f"alternate must be the name of an exchange, not {self.alternate!r}")
+        if self.alternate == "":
+            raise ValueError("alternate must be the name of an exchange, which is not empty")
+        if self.unroutable is not None and self.unroutable not in UNROUTABLE:
+            raise ValueError(f"unroutable must be one of {', '.join(UNROUTABLE)}, not {self.unroutable!r}")
+
+    @classmethod
+    def from_mapping(
+        cls, settings: Mapping[str, Any], where: str, before: ExchangeSettings | None = None
+    ) -> ExchangeSettings:
+        """Settings by name, as in the configuration and in ``declare_exchange``, over those there were before."""
+        for name in settings:
+            if name not in EXCHANGE_SETTING_NAMES:
+                raise ValueError(f"unknown setting {name!r} of {where}: {near_miss(name, EXCHANGE_SETTING_NAMES)}")
+        try:
+            return replace(cls() if before is None else before, **settings)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{where}: {error}") from None
+
+
 def _check_count(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
@@ -91,3 +128,4 @@ def _check_number(name: str, value: object, least: int, wanted: str) -> None:
 
 SETTING_NAMES = tuple(field.name for field in fields(QueueSettings))
 DEFAULT_SETTINGS = QueueSettings()
+EXCHANGE_SETTING_NAMES = tuple(field.name for field in fields(ExchangeSettings))

@@ -8,7 +8,7 @@ offered the second of two returned messages before the first (redelivery b.5, 4)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from jmsish.broker.arrival import Arrival
 from jmsish.broker.calendar import Calendar
@@ -65,6 +65,7 @@ class Producer(Protocol):
 class Queue:
     """One queue. ``depth`` is all it owns: available, acquired, and waiting for a time."""
 
+    kind: Final = "queue"
     __slots__ = (
         "acquired",
         "barred",

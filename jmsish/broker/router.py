@@ -47,12 +47,13 @@ class Router:
 
     def __init__(self, config: BrokerConfig, home: Home) -> None:
         self.queues: dict[str, Queue] = {}
-        self.exchanges = Exchanges(config.exchanges)
+        self.exchanges = Exchanges(self.queues)
         self.subscriptions = Subscriptions(self, home)
         self._config = config
         self._home = home
         for name, settings in config.queues.items():
             self._make(name, settings)
+        config.declare_exchanges(self.exchanges)
 
     def resolve(self, address: str, kind: str | None = None) -> Queue | Topic:
         """What an address means (3.5.1: it names a node), a queue made now if it may be; Refusal where nothing.
@@ -108,7 +109,7 @@ class Router:
 
     def make_temporary_topic(self, owner: object) -> Exchange:
         """A topic with a name nobody used before, to which only that connection subscribes."""
-        return self.exchanges.make(f"{RESERVED}{token_hex(16)}", owner)
+        return self.exchanges.make(f"{RESERVED}{token_hex(16)}", TOPIC, owner=owner)
 
     def make_reserved(self, name: str) -> Queue:
         """The queue of a subscription."""
@@ -131,9 +132,9 @@ class Router:
 
     def delete_exchange(self, exchange: Exchange) -> None:
         """Remove an exchange and all that subscribes to it; its producers lose it."""
-        bound = {binding.queue.name: binding.queue for binding in exchange.table}
+        queues = dict.fromkeys(bound.queue for bound in exchange.table if bound.queue is not None)
         self.exchanges.remove(exchange)
-        for queue in bound.values():
+        for queue in queues:
             if self.subscriptions.of(queue) is not None:
                 self.delete(queue)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from jmsish.broker.changes import Item
 from jmsish.broker.exchanges import Binding, Exchange
 from jmsish.broker.octets import for_delivery
-from jmsish.broker.policy import QueueSettings
+from jmsish.broker.policy import ExchangeSettings, QueueSettings
 from jmsish.broker.queues import Queue
 from jmsish.broker.router import RESERVED
 
@@ -149,9 +150,60 @@ class ExchangeView:
         """How many of them nobody wanted."""
         return self._exchange.dropped
 
+    @property
+    def rejected(self) -> int:
+        """How many of them nobody wanted, which their senders were told."""
+        return self._exchange.rejected
+
+    @property
+    def released(self) -> int:
+        """How many of them nobody wanted, which their senders were given back."""
+        return self._exchange.released
+
+    @property
+    def octets(self) -> int:
+        """The size of all that was ever sent to it."""
+        return self._exchange.octets
+
+    @property
+    def settings(self) -> ExchangeSettings:
+        """The settings in force."""
+        return self._exchange.settings
+
     def bindings(self) -> list[Binding]:
-        """The bindings in force, those of subscriptions included."""
-        return [bound.binding for bound in self._exchange.table]
+        """The bindings in force, those of subscriptions included; in the nameless exchange, each queue's own."""
+        exchange = self._exchange
+        if exchange is exchange.home.nameless:
+            return [Binding(exchange.name, name, name) for name in exchange.home.queues]
+        return [bound.binding for bound in exchange.table]
+
+    def matched(self, queue: str, key: str = "", *, kind: str = "queue") -> int:
+        """How many messages a binding has wanted; ``InvalidDestinationError`` where there is none."""
+        return self._exchange.bound(f"{kind}:{queue}", key).matched
+
+    def bind(
+        self, queue: str, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
+    ) -> bool:
+        """Bind a queue; False where this binding is there already. See `Changes.bind` for what is refused."""
+        return self._exchange.bind(self._exchange.home.queue(queue), key, None, arguments, replace=replace)
+
+    def unbind(self, queue: str, key: str = "") -> bool:
+        """Take a binding away; False where there was none."""
+        return self._exchange.unbind(self._exchange.home.queue(queue), key)
+
+    def bind_exchange(
+        self, name: str, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
+    ) -> bool:
+        """Bind another exchange, which is given what matches."""
+        return self._exchange.bind(self._exchange.home.named(name), key, None, arguments, replace=replace)
+
+    def unbind_exchange(self, name: str, key: str = "") -> bool:
+        """Take the binding of another exchange away; False where there was none."""
+        return self._exchange.unbind(self._exchange.home.named(name), key)
+
+    def rebind(self, add: Iterable[Item] = (), remove: Iterable[Item] = ()) -> None:
+        """Take bindings away and add others in one step."""
+        self._exchange.rebind(add, remove)
 
 
 @dataclass(frozen=True, slots=True, init=False)

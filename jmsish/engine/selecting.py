@@ -11,7 +11,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Any
 
-from jmsish.engine.decoding import DecodeError, decode_plain
+from jmsish.engine.decoding import DecodeError, decode, decode_plain
 from jmsish.engine.sections import (
     APPLICATION_PROPERTIES,
     WIDTH,
@@ -36,7 +36,7 @@ from jmsish.message.ids import correlation_id_text, message_id_text
 from jmsish.selector import Selector
 from jmsish.selector.names import delivery_mode_name
 
-__all__ = ["Predicate", "predicate"]
+__all__ = ["Predicate", "predicate", "property_scanner"]
 
 Predicate = Callable[[bytes, int], bool]
 """Called with the octets of an annotated message and its delivery count: how often it was delivered before."""
@@ -171,8 +171,18 @@ def _properties_at(payload: bytes) -> tuple[int, int, int]:
     return pos, end, count
 
 
+def property_scanner(names: frozenset[str]) -> Callable[[bytes], dict[str, Any]]:
+    """What finds the application properties of these names, those that are no plain numbers or texts in their types.
+
+    It raises ``ValueError``, ``IndexError`` or ``struct.error`` for octets that cannot be read.
+    """
+    return _scanner(names, decode)
+
+
 # hot: what a selector costs for each property of each message it looks at.
-def _scanner(names: frozenset[str]) -> Callable[[bytes], dict[str, Any]]:
+def _scanner(
+    names: frozenset[str], decode_value: Callable[[bytes, int], tuple[Any, int]] = decode_plain
+) -> Callable[[bytes], dict[str, Any]]:
     """What finds the application properties of these names; it stops behind the last of them."""
     wanted = {name.encode(): name for name in names}.get
     total = len(names)
@@ -212,7 +222,7 @@ def _scanner(names: frozenset[str]) -> Callable[[bytes], dict[str, Any]]:
             elif code == 0x81:
                 found[name], pos = _LONG(payload, pos + 1)[0], pos + 9
             else:
-                found[name], pos = decode_plain(payload, pos)
+                found[name], pos = decode_value(payload, pos)
             missing -= 1
             if not missing:
                 break

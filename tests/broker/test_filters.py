@@ -117,7 +117,7 @@ def test_a_bad_selector_makes_nothing(world: World) -> None:
     peer = world.connect()
     for wish in ({"address": "new"}, {"dynamic": True}, {"dynamic": True, "capabilities": ("temporary-topic",)}):
         assert condition(attach(peer, filter=selector("= 1"), **wish)) == "amqp:invalid-field"
-    assert world.broker.queues() == [] and len(world.broker.exchanges()) == 1
+    assert world.broker.queues() == [] and len(world.broker.exchanges()) == 4
 
 
 @pytest.mark.parametrize("text", ["", "   "])

@@ -538,7 +538,7 @@ def test_m104_rule_146_closing_its_link_deletes_it(world: World) -> None:
         assert condition(end) == "amqp:not-found"
     (outcome,) = sent(other.sender(None), "m", annotations=annotated("x-opt-jms-dest", Byte(3)), properties=to(address))
     assert isinstance(outcome, Rejected) and outcome.error is not None and outcome.error.condition == "amqp:not-found"
-    assert [view.name for view in world.broker.exchanges()] == ["amq.topic"]
+    assert not any(view.is_temporary for view in world.broker.exchanges())
 
 
 @pytest.mark.parametrize("ending", ["close", "cut", "end"])
@@ -551,7 +551,7 @@ def test_rule_142_a_temporary_topic_goes_with_its_connection(world: World, endin
         world.run()
     else:
         getattr(owner, ending)()
-    assert [view.name for view in world.broker.exchanges()] == ["amq.topic"]
+    assert not any(view.is_temporary for view in world.broker.exchanges())
     assert world.broker.queues() == [] and world.broker.subscriptions() == []
 
 
@@ -569,7 +569,7 @@ def test_m106_a_dynamic_source_makes_a_topic_and_subscribes_to_it(world: World) 
     publisher(world.connect(), address).send("m1")
     assert receiver.receive() == ["m1"]
     receiver.detach()
-    assert world.broker.queues() == [] and len(world.broker.exchanges()) == 1
+    assert world.broker.queues() == [] and not any(view.is_temporary for view in world.broker.exchanges())
 
 
 def test_a_dynamic_topic_that_is_not_temporary_is_read_by_who_knows_its_name(world: World) -> None:

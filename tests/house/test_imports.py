@@ -17,6 +17,7 @@ STOREYS = {
     "_facade": 4,
     "_simplified": 4,
     "_streams": 4,
+    "_views": 4,
     "sync": 4,
     "aio": 4,
     "embedded": 4,

@@ -1,0 +1,240 @@
+"""Queues and exchanges of an embedded broker as a program sees them: live, from any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jmsish.broker.bindings import Binding
+from jmsish.broker.changes import Item
+from jmsish.broker.policy import ExchangeSettings, QueueSettings
+from jmsish.broker.views import ExchangeView as BrokerExchangeView
+from jmsish.broker.views import QueueView as BrokerQueueView
+from jmsish.destination import Queue
+from jmsish.drivers.serving import BrokerDriver
+from jmsish.engine.received import ReceivedMessage
+from jmsish.errors import MessageFormatError
+from jmsish.message import BytesMessage, Message, read_in
+
+
+class QueueView:
+    """A queue, live: each attribute says what holds at the moment it is read."""
+
+    __slots__ = ("_driver", "_view")
+
+    def __init__(self, driver: BrokerDriver, view: BrokerQueueView) -> None:
+        self._driver = driver
+        self._view = view
+
+    def _read(self, attribute: str) -> Any:
+        return self._driver.call(lambda: getattr(self._view, attribute))
+
+    @property
+    def name(self) -> str:
+        return self._view.name
+
+    @property
+    def settings(self) -> QueueSettings:
+        """The settings it was declared with."""
+        settings: QueueSettings = self._read("settings")
+        return settings
+
+    @property
+    def is_temporary(self) -> bool:
+        return bool(self._read("is_temporary"))
+
+    @property
+    def is_deleted(self) -> bool:
+        return bool(self._read("is_deleted"))
+
+    @property
+    def depth(self) -> int:
+        """All messages the queue owns: available, acquired, delayed."""
+        return int(self._read("depth"))
+
+    @property
+    def available(self) -> int:
+        """Messages that a consumer could have now."""
+        return int(self._read("available"))
+
+    @property
+    def acquired(self) -> int:
+        """Messages that a consumer or a transaction holds."""
+        return int(self._read("acquired"))
+
+    @property
+    def octets(self) -> int:
+        """The size of all it owns."""
+        return int(self._read("octets"))
+
+    @property
+    def consumer_count(self) -> int:
+        return int(self._read("consumer_count"))
+
+    @property
+    def enqueued(self) -> int:
+        """How many messages ever came in."""
+        return int(self._read("enqueued"))
+
+    @property
+    def dequeued(self) -> int:
+        """How many were taken out for good: accepted, dead-lettered, purged."""
+        return int(self._read("dequeued"))
+
+    @property
+    def redelivered(self) -> int:
+        """How often a message came back counted."""
+        return int(self._read("redelivered"))
+
+    @property
+    def dead_lettered(self) -> int:
+        """How many went to the dead-letter queue."""
+        return int(self._read("dead_lettered"))
+
+    @property
+    def expired(self) -> int:
+        """How many ran out of time."""
+        return int(self._read("expired"))
+
+    @property
+    def dropped(self) -> int:
+        """How many gave way to newer ones."""
+        return int(self._read("dropped"))
+
+    def messages(self, acquired: bool = False) -> Iterator[Message]:
+        """What is available, in queue order, or all that the queue owns: as of now, as a consumer would get them.
+
+        One that no client of ours could read is shown as a BytesMessage of all its octets.
+        """
+        payloads = self._driver.call(lambda: list(self._view.payloads(acquired)))
+        queue = Queue(self.name)
+        return (_shown(payload, queue) for payload in payloads)
+
+    def purge(self) -> int:
+        """Remove what is available; what somebody holds stays. Returns how many went."""
+        return self._driver.call(self._view.purge)
+
+    def __repr__(self) -> str:
+        return self._driver.call(lambda: repr(self._view))
+
+
+class ExchangeView:
+    """An exchange, live: each attribute says what holds at the moment it is read."""
+
+    __slots__ = ("_driver", "_view")
+
+    def __init__(self, driver: BrokerDriver, view: BrokerExchangeView) -> None:
+        self._driver = driver
+        self._view = view
+
+    def _read(self, attribute: str) -> Any:
+        return self._driver.call(lambda: getattr(self._view, attribute))
+
+    @property
+    def name(self) -> str:
+        return self._view.name
+
+    @property
+    def type(self) -> str:
+        """``"direct"``, ``"topic"``, ``"fanout"`` or ``"headers"``."""
+        return self._view.type
+
+    @property
+    def settings(self) -> ExchangeSettings:
+        """The settings in force."""
+        settings: ExchangeSettings = self._read("settings")
+        return settings
+
+    @property
+    def is_temporary(self) -> bool:
+        return self._view.is_temporary
+
+    @property
+    def is_deleted(self) -> bool:
+        return bool(self._read("is_deleted"))
+
+    @property
+    def received(self) -> int:
+        """How many messages were ever sent to it."""
+        return int(self._read("received"))
+
+    @property
+    def routed(self) -> int:
+        """How many of them went to one queue or more."""
+        return int(self._read("routed"))
+
+    @property
+    def dropped(self) -> int:
+        """How many of them nobody wanted, which went unnoticed."""
+        return int(self._read("dropped"))
+
+    @property
+    def rejected(self) -> int:
+        """How many of them nobody wanted, which their senders were told."""
+        return int(self._read("rejected"))
+
+    @property
+    def released(self) -> int:
+        """How many of them nobody wanted, which their senders were given back."""
+        return int(self._read("released"))
+
+    @property
+    def octets(self) -> int:
+        """The size of all that was ever sent to it."""
+        return int(self._read("octets"))
+
+    def bindings(self) -> list[Binding]:
+        """The bindings in force, those of subscriptions included."""
+        return self._driver.call(self._view.bindings)
+
+    def matched(self, queue: str, key: str = "", *, kind: str = "queue") -> int:
+        """How many messages a binding has wanted; ``InvalidDestinationError`` where there is none."""
+        return self._driver.call(lambda: self._view.matched(queue, key, kind=kind))
+
+    def bind(
+        self, queue: str, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
+    ) -> bool:
+        """Bind a queue; False where this binding is there already and asks the same.
+
+        ``arguments``: ``x-match`` (``"all"`` or ``"any"``) and the properties to match, for a headers exchange;
+        ``x-filter-jms-selector``, a selector; ``qpid.exclusive-binding`` (``True``) in a direct exchange, for the
+        place of all others with this key. A binding that is there with other arguments is changed only with
+        ``replace=True``, else it is a ``ValueError``, as is an illegal key or argument;
+        :class:`~jmsish.errors.InvalidDestinationError` if there is no such queue.
+        """
+        return self._driver.call(lambda: self._view.bind(queue, key, arguments, replace=replace))
+
+    def unbind(self, queue: str, key: str = "") -> bool:
+        """Take a binding away; False where there was none. Any spelling of a pattern will do."""
+        return self._driver.call(lambda: self._view.unbind(queue, key))
+
+    def bind_exchange(
+        self, name: str, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
+    ) -> bool:
+        """Bind another exchange, which is given what matches; loops are cut. Otherwise as :meth:`bind`."""
+        return self._driver.call(lambda: self._view.bind_exchange(name, key, arguments, replace=replace))
+
+    def unbind_exchange(self, name: str, key: str = "") -> bool:
+        """Take the binding of another exchange away; False where there was none."""
+        return self._driver.call(lambda: self._view.unbind_exchange(name, key))
+
+    def rebind(self, add: Iterable[Item] = (), remove: Iterable[Item] = ()) -> None:
+        """Take the bindings in ``remove`` away and add those in ``add``, in one step: no message sees a part of it.
+
+        An item is a :class:`Binding`, ``(queue, key)`` or ``(queue, key, arguments)``. If one of them is wrong (no such
+        queue, an illegal key or argument, nothing to remove), the error names it and nothing has changed.
+        """
+        items = list(add), list(remove)
+        self._driver.call(lambda: self._view.rebind(*items))
+
+    def __repr__(self) -> str:
+        return self._driver.call(lambda: repr(self._view))
+
+
+def _shown(payload: bytes, queue: Queue) -> Message:
+    try:
+        received = ReceivedMessage(payload)
+        received.check()
+        return read_in(received, queue)
+    except (ValueError, MessageFormatError):
+        return BytesMessage(payload)

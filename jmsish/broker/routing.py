@@ -1,0 +1,205 @@
+"""Where a message goes: what matched, the queues that get it, and its way through exchanges bound to one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from jmsish.broker.arrival import Arrival
+from jmsish.broker.octets import annotated
+from jmsish.types import Long
+
+if TYPE_CHECKING:
+    from jmsish.broker.bindings import Bound
+    from jmsish.broker.exchanges import Exchange
+    from jmsish.broker.queues import Queue
+
+SEQUENCE: Final = "qpid.msg_sequence"
+"""The message annotation that numbers the messages of an exchange."""
+
+
+class Routed:
+    """The queues that one message goes to. It takes messages as a queue does, for all of them at once."""
+
+    __slots__ = ("queues",)
+
+    def __init__(self, queues: tuple[Queue, ...]) -> None:
+        self.queues = queues
+
+    @property
+    def present(self) -> tuple[Queue, ...]:
+        """Those that are still there. That one has gone is no reason to refuse a message: nobody misses its copy."""
+        return tuple(queue for queue in self.queues if not queue.deleted)
+
+    def append(self, payload: bytes, priority: int) -> None:
+        """A message without a past becomes visible in all of them."""
+        for queue in self.queues:
+            if not queue.deleted:
+                queue.append(payload, priority)
+
+    def add(self, arrival: Arrival) -> None:
+        """A message becomes visible in all, now or when its time comes. Each queue counts and dates its own."""
+        for queue in self.queues:
+            if not queue.deleted:
+                queue.add(arrival.copy())
+
+    def refusal(self, messages: int, octets: int) -> str | None:
+        """Why one of them cannot take so much more, so that none does; or None."""
+        for queue in self.queues:
+            settings = queue.settings
+            if (settings.max_messages or settings.max_octets) and not queue.deleted:
+                why = queue.refusal(messages, octets)
+                if why is not None:
+                    return why
+        return None
+
+
+NOWHERE: Final = Routed(())
+
+
+class Match:
+    """What matches in one table: bindings that take whatever matches, those that look at it first, and exchanges."""
+
+    __slots__ = ("bounds", "choosy", "leads_on", "plain", "routed")
+
+    def __init__(self, bounds: tuple[Bound, ...]) -> None:
+        self.bounds = bounds
+        self.plain = tuple(bound for bound in bounds if bound.accepts is None and bound.queue is not None)
+        self.choosy = tuple(bound for bound in bounds if bound.accepts is not None and bound.queue is not None)
+        self.leads_on = any(bound.exchange is not None for bound in bounds)
+        # One copy for a queue, however many of its bindings match.
+        self.routed = Routed(tuple(dict.fromkeys(bound.queue for bound in self.plain if bound.queue is not None)))
+
+    @classmethod
+    def of(cls, bounds: Iterable[Bound]) -> Match:
+        """Of the bindings that match, each once."""
+        every = tuple(bounds)
+        return cls(every) if every else NO_MATCH
+
+    def chosen(self, payload: bytes, count: int, origin: object) -> Routed:
+        """The queues, where some bindings have to look at the message."""
+        queues = dict.fromkeys(self.routed.queues)
+        for bound in self.choosy:
+            assert bound.accepts is not None and bound.queue is not None
+            if bound.accepts(payload, count, origin):
+                bound.matched += 1
+                queues[bound.queue] = None
+        return Routed(tuple(queues))
+
+
+NO_MATCH: Final = Match(())
+
+
+class Recorded(Routed):
+    """The queues of a message that is numbered, or kept for those who come later, in the step in which they get it.
+
+    So the order in a queue is that of the numbers; in a transaction they are given at the commit. A queue gets the
+    number of the exchange that it had the message from, the last on the way that gives numbers.
+    """
+
+    __slots__ = ("_keepers", "_numbered")
+
+    def __init__(
+        self, queues: dict[Queue, Exchange | None], keepers: list[tuple[Exchange, str, Exchange | None]]
+    ) -> None:
+        super().__init__(tuple(queues))
+        self._numbered = queues
+        self._keepers = keepers
+        """Exchanges with an initial value, each with the key, and who gives its number."""
+
+    def append(self, payload: bytes, priority: int) -> None:
+        self.add(Arrival(payload, priority))
+
+    def add(self, arrival: Arrival) -> None:
+        octets: dict[Exchange | None, bytes] = {None: arrival.payload}
+        for queue, exchange in self._numbered.items():
+            if not queue.deleted:
+                queue.add(_with(arrival, exchange, octets))
+        for keeper, key, exchange in self._keepers:
+            keeper.last = (key, _with(arrival, exchange, octets))
+
+
+def _with(arrival: Arrival, exchange: Exchange | None, octets: dict[Exchange | None, bytes]) -> Arrival:
+    copy = arrival.copy()
+    if exchange is not None:
+        payload = octets.get(exchange)
+        if payload is None:
+            exchange.sequence += 1
+            payload = octets[exchange] = annotated(arrival.payload, {SEQUENCE: Long(exchange.sequence)})
+        copy.payload = payload
+    return copy
+
+
+class _Station:
+    """An exchange on a message's way."""
+
+    __slots__ = ("alternate", "exchange", "numberer", "onward", "reached")
+
+    def __init__(self, exchange: Exchange, numberer: Exchange | None) -> None:
+        self.exchange = exchange
+        self.numberer = exchange if exchange.settings.sequence else numberer
+        self.reached = False
+        """Whether it has led to a queue."""
+        self.onward: list[Exchange] = []
+        self.alternate = exchange.alternate
+
+
+class Way:
+    """One message's way: all bindings are followed, and none twice with the same key, so that loops end.
+
+    An exchange by which no queue is reached passes the message to its alternate, and that to its own.
+    """
+
+    def __init__(self, key: str, payload: bytes, count: int, origin: object) -> None:
+        self._key = key
+        self._message = (payload, count, origin)
+        self._queues: dict[Queue, Exchange | None] = {}
+        self._keepers: list[tuple[Exchange, str, Exchange | None]] = []
+        self._seen: dict[tuple[Exchange, str], _Station] = {}
+
+    def follow(self, start: Exchange) -> None:
+        """Go all the way from an exchange. (A chain may be longer than a stack of calls.)"""
+        stack = [self._arrive(start, None)]
+        while stack:
+            station = stack[-1]
+            if station.onward:
+                following: Exchange | None = station.onward.pop()
+            else:
+                following = None if station.reached else station.alternate
+                station.alternate = None
+            if following is not None:
+                known = self._seen.get((following, self._key))
+                if known is None:
+                    stack.append(self._arrive(following, station.numberer))
+                else:
+                    station.reached |= known.reached
+                continue
+            stack.pop()
+            if stack:
+                station.exchange.count(station.reached)
+                stack[-1].reached |= station.reached
+
+    def _arrive(self, exchange: Exchange, numberer: Exchange | None) -> _Station:
+        payload, count, origin = self._message
+        exchange.received += 1
+        exchange.octets += len(payload)
+        station = self._seen[exchange, self._key] = _Station(exchange, numberer)
+        for bound in exchange.table.match(self._key, payload).bounds:
+            if bound.accepts is not None and not bound.accepts(payload, count, origin):
+                continue
+            bound.matched += 1
+            if bound.queue is not None:
+                self._queues.setdefault(bound.queue, station.numberer)
+                station.reached = True
+            elif bound.exchange is not None:
+                station.onward.append(bound.exchange)
+        station.onward.sort(key=lambda each: each.name, reverse=True)
+        if exchange.settings.initial_value:
+            self._keepers.append((exchange, self._key, station.numberer))
+        return station
+
+    def end(self) -> Routed:
+        """Where it has led to."""
+        if self._keepers or any(exchange is not None for exchange in self._queues.values()):
+            return Recorded(self._queues, self._keepers)
+        return Routed(tuple(self._queues)) if self._queues else NOWHERE

@@ -1,0 +1,245 @@
+"""Tables of bindings: immutable, one for each exchange at a time, and what a key or a message leads to in it.
+
+Theory of operation.  A change makes another table that shares nearly all with the old one: every structure in it is
+persistent, so that one binding among 100,000 copies a path. What a key leads to is remembered in the table, so it is
+forgotten with it and never wrong. The types differ in their index alone:
+
+========  =====================================================================================================
+direct    a map from keys
+topic     the tree of :mod:`jmsish.broker.patterns`
+fanout    none: all of its bindings match everything
+headers   maps from values, one for each set of names that bindings ask about together
+========  =====================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeVar
+
+from jmsish.broker.bindings import DIRECT, FANOUT, HEADERS, TOPIC, Bound
+from jmsish.broker.headers import Criteria, Reader, Special, reader
+from jmsish.broker.patterns import Node, PersistentMap, added, found, removed
+from jmsish.broker.routing import NOWHERE, Match
+
+REMEMBERED_AT_MOST: Final = 4096
+LONGEST_REMEMBERED: Final = 256
+
+_Bounds = tuple[Bound, ...]
+_T = TypeVar("_T", bound="Table")
+
+
+class Table:
+    """All bindings of an exchange at one time; :meth:`bind` and :meth:`unbind` make another table."""
+
+    __slots__ = ("_cache", "_targets", "size")
+
+    def __init__(self) -> None:
+        self._targets: PersistentMap[PersistentMap[Bound]] = PersistentMap()
+        self.size = 0
+        self._cache: dict[Any, Match] = {}
+
+    def find(self, target: str, key: str) -> Bound | None:
+        """The binding of a target by its key in normal form."""
+        keys = self._targets.get(target)
+        return None if keys is None else keys.get(key)
+
+    def of(self, target: str) -> list[Bound]:
+        """The bindings of one target."""
+        keys = self._targets.get(target)
+        return [] if keys is None else [bound for _, bound in keys.items()]
+
+    def at(self, key: str) -> list[Bound]:
+        """The bindings that have this very key."""
+        return [bound for bound in self if bound.binding.key == key]
+
+    def __iter__(self) -> Iterator[Bound]:
+        for _, keys in self._targets.items():
+            for _, bound in keys.items():
+                yield bound
+
+    def bind(self: _T, bound: Bound) -> _T:
+        """With this binding more; the caller has looked that it is new."""
+        table = type(self)()
+        binding = bound.binding
+        keys: PersistentMap[Bound] = self._targets.get(bound.target) or PersistentMap()
+        table._targets = self._targets.put(bound.target, keys.put(binding.key, bound))
+        table.size = self.size + 1
+        self._index_into(table, bound, True)
+        return table
+
+    def unbind(self: _T, bound: Bound) -> _T:
+        """Without this binding; the caller has looked that it is there."""
+        table = type(self)()
+        keys = self._targets.get(bound.target)
+        assert keys is not None
+        keys = keys.without(bound.binding.key)
+        targets = self._targets
+        table._targets = targets.put(bound.target, keys) if keys.size else targets.without(bound.target)
+        table.size = self.size - 1
+        self._index_into(table, bound, False)
+        return table
+
+    def _index_into(self: _T, table: _T, bound: Bound, add: bool) -> None:
+        """Give another table the index of this one, with a binding more or less."""
+        raise NotImplementedError
+
+    def match(self, key: str, payload: bytes) -> Match:
+        """What a message with this key leads to."""
+        match = self._cache.get(key)
+        if match is None:
+            match = Match.of(self._matching(key))
+            if len(key) <= LONGEST_REMEMBERED:
+                self._remember(key, match)
+        return match
+
+    def _remember(self, key: Any, match: Match) -> None:
+        if len(self._cache) >= REMEMBERED_AT_MOST:
+            self._cache.clear()
+        self._cache[key] = match
+
+    def _matching(self, key: str) -> Iterable[Bound]:
+        raise NotImplementedError
+
+
+class DirectTable(Table):
+    """Equal keys match, octet for octet; the empty key matches messages without a subject."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: PersistentMap[_Bounds] = PersistentMap()
+
+    def at(self, key: str) -> list[Bound]:
+        return list(self._keys.get(key) or ())
+
+    def _index_into(self, table: DirectTable, bound: Bound, add: bool) -> None:
+        table._keys = _changed(self._keys, bound.binding.key, bound, add)
+
+    def _matching(self, key: str) -> Iterable[Bound]:
+        return self._keys.get(key) or ()
+
+
+class TopicTable(Table):
+    """Patterns of words match keys."""
+
+    __slots__ = ("_root",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._root: Node[Bound] = Node()
+
+    def _index_into(self, table: TopicTable, bound: Bound, add: bool) -> None:
+        change = added if add else removed
+        table._root = change(self._root, bound.binding.key, bound)
+
+    def _matching(self, key: str) -> Iterable[Bound]:
+        return found(self._root, key)
+
+    @property
+    def is_bare(self) -> bool:
+        """Nothing is left of the tree."""
+        return self._root.is_bare
+
+
+class FanoutTable(Table):
+    """Everything matches; keys only tell the bindings of a queue apart."""
+
+    __slots__ = ()
+
+    def _index_into(self, table: FanoutTable, bound: Bound, add: bool) -> None: ...
+
+    def match(self, key: str, payload: bytes) -> Match:
+        """All there is."""
+        match = self._cache.get(None)
+        if match is None:
+            match = self._cache[None] = Match.of(self)
+        return match
+
+
+class HeadersTable(Table):
+    """Application properties match, and the key tells the bindings of a queue apart.
+
+    A binding that wants all of its entries stands in the map of its *shape*, the names it asks about, by its values;
+    one that wants any of them stands at each name with its value. So a message costs as much as there are shapes.
+    """
+
+    __slots__ = ("_any", "_every", "_names", "_read")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._every: PersistentMap[PersistentMap[_Bounds]] = PersistentMap()
+        self._any: PersistentMap[_Bounds] = PersistentMap()
+        self._names: PersistentMap[int] = PersistentMap()
+        """How many bindings ask about each."""
+        self._read: Reader = reader(frozenset())
+
+    def _index_into(self, table: HeadersTable, bound: Bound, add: bool) -> None:
+        criteria = bound.asked.criteria
+        assert criteria is not None
+        table._every, table._any = self._every, self._any
+        if criteria.every:
+            by_values: PersistentMap[_Bounds] = self._every.get(criteria.shape) or PersistentMap()
+            by_values = _changed(by_values, criteria.values, bound, add)
+            every = self._every
+            shape = criteria.shape
+            table._every = every.put(shape, by_values) if by_values.size else every.without(shape)
+        else:
+            for entry in criteria.entries:
+                table._any = _changed(table._any, entry, bound, add)
+        table._names = _counted(self._names, criteria, 1 if add else -1)
+        same = table._names.size == self._names.size
+        table._read = self._read if same else reader(frozenset(name for name, _ in table._names.items()))
+
+    def match(self, key: str, payload: bytes) -> Match:
+        """What the properties of a message lead to."""
+        values = self._read(payload)
+        asked = tuple(values.items())
+        match = self._cache.get(asked)
+        if match is None:
+            match = Match.of(self._wanting(values))
+            if all(len(value) <= LONGEST_REMEMBERED for value in values.values() if isinstance(value, (str, bytes))):
+                self._remember(asked, match)
+        return match
+
+    def _wanting(self, values: dict[str, Any]) -> list[Bound]:
+        wanting: dict[Bound, None] = {}
+        for shape, by_values in self._every.items():
+            if all(name in values for name, _ in shape):
+                wanted = tuple(values[name] for name, presence in shape if not presence)
+                wanting.update(dict.fromkeys(by_values.get(wanted) or ()))
+        if self._any.size:
+            for name, value in values.items():
+                wanting.update(dict.fromkeys(self._any.get((name, value)) or ()))
+                wanting.update(dict.fromkeys(self._any.get((name, Special.PRESENT)) or ()))
+        return list(wanting)
+
+    @property
+    def is_bare(self) -> bool:
+        """Nothing is left of the maps."""
+        return not (self._every.size or self._any.size or self._names.size)
+
+
+def _changed(bounds_of: PersistentMap[_Bounds], name: Any, bound: Bound, add: bool) -> PersistentMap[_Bounds]:
+    """A map of bindings with one more or less at a name."""
+    bounds = bounds_of.get(name) or ()
+    if add:
+        return bounds_of.put(name, (*bounds, bound))
+    at = bounds.index(bound)
+    bounds = bounds[:at] + bounds[at + 1 :]
+    return bounds_of.put(name, bounds) if bounds else bounds_of.without(name)
+
+
+def _counted(names: PersistentMap[int], criteria: Criteria, step: int) -> PersistentMap[int]:
+    for name, _ in criteria.entries:
+        count = (names.get(name) or 0) + step
+        names = names.put(name, count) if count else names.without(name)
+    return names
+
+
+TABLES: Final[dict[str, type[Table]]] = {
+    DIRECT: DirectTable, TOPIC: TopicTable, FANOUT: FanoutTable, HEADERS: HeadersTable
+}  # fmt: skip
+
+__all__ = ["NOWHERE", "TABLES", "DirectTable", "FanoutTable", "HeadersTable", "Table", "TopicTable"]
