@@ -253,6 +253,8 @@ def _serve_takers(queue: Queue, turns: Turns, ready: deque[Consumer], now: float
         else:
             entry = take_for(queue, consumer)
             if entry is None:
+                if not queue.available:
+                    break
                 # Another may have what is left.
                 ready.popleft()
                 (unfinished if consumer.searching else turns.idle).append(consumer)

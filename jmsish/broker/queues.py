@@ -226,7 +226,7 @@ class Queue:
         while (settings.max_messages and self.depth > settings.max_messages) or (
             settings.max_octets and self.octets > settings.max_octets
         ):
-            entry = self.take_any()
+            entry = self.take_any() if self.special else self.take()
             if entry is None:
                 return
             self.archive(entry)

@@ -9,7 +9,7 @@ import pytest
 
 from jmsish.broker.choosing import SLICE
 from jmsish.broker.queues import Arrival, History
-from tests.broker.taking import OneQueue
+from tests.broker.taking import OneQueue, Taker
 
 
 class Wanted:
@@ -223,3 +223,21 @@ def test_what_expires_while_it_is_looked_for_is_not_given(
     place.home.time += 2
     taker = place.taker(5, selects=selects)
     assert taker.bodies() == "m2" and place.home.gone == [b"m1"]
+
+
+def test_those_that_wait_are_left_alone_when_nothing_is_there(place: OneQueue) -> None:
+    """However many they are: what passes through one of them is no affair of the others."""
+    tried: list[int] = []
+
+    class Watched(Taker):
+        def can_take(self) -> bool:
+            tried.append(self.id)
+            return super().can_take()
+
+    takers = [Watched(place.queue, 1000, selects=selects) for selects in (Wanted("red"), *[None] * 100)]
+    place.run()
+    tried.clear()
+    for number in range(50):
+        place.send(f"m{number}")
+        place.run()
+    assert sum(len(taker.held) for taker in takers) == 50 and len(tried) < 300
