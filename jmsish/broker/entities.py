@@ -53,6 +53,10 @@ class Kind:
         """Remove the messages that are available; how many went."""
         raise NotImplementedError
 
+    def statistics(self, broker: Broker) -> dict[str, Any]:
+        """Figures by the names that Broker-J has for them."""
+        raise NotImplementedError
+
     def all(self, broker: Broker) -> Iterator[dict[str, Any]]:
         """The attributes of each, in the order of their making."""
         raise NotImplementedError
@@ -216,4 +220,35 @@ def _subscription(view: SubscriptionView) -> dict[str, Any]:
     return {"type": SubscriptionKind.name, **found}
 
 
-KINDS: Final[tuple[Kind, ...]] = (QueueKind(), TopicKind(), SubscriptionKind())
+class BrokerKind(Kind):
+    """The broker itself: there is one, by whatever name it is asked for, as any hostname reaches it."""
+
+    name = "broker"
+    aliases = ("org.apache.qpid.Broker", "org.apache.qpid.VirtualHost")
+    operations = ("READ", "getStatistics")
+    attributes = ("name", "identity", "type", "queues", "messages", "connections")
+
+    def read(self, broker: Broker, name: str) -> dict[str, Any]:
+        queues = broker.queues()
+        return {
+            "name": broker.name,
+            "identity": broker.name,
+            "type": self.name,
+            "queues": len(queues),
+            "messages": sum(view.depth for view in queues),
+            "connections": len(broker.connections()),
+        }
+
+    def all(self, broker: Broker) -> Iterator[dict[str, Any]]:
+        yield self.read(broker, broker.name)
+
+    def statistics(self, broker: Broker) -> dict[str, Any]:
+        found = self.read(broker, broker.name)
+        return {
+            "queueCount": found["queues"],
+            "totalDepthOfQueuesMessages": found["messages"],
+            "connectionCount": found["connections"],
+        }
+
+
+KINDS: Final[tuple[Kind, ...]] = (QueueKind(), TopicKind(), SubscriptionKind(), BrokerKind())

@@ -110,11 +110,17 @@ def _known_types() -> str:
     return ", ".join(kind.name for kind in KINDS)
 
 
+_NAMES: Final = ("name", "identity", "object-path")
+
+
 def _name(request: Request) -> str:
-    """The entity: by ``name``, or ``identity``, of the properties; some clients put the name into the body only."""
+    """The entity: by ``name``, or ``identity``, of the properties; some clients put the name into the body only.
+
+    Broker-J's way is a ``key`` beside an ``index`` that says what the key is.
+    """
     body = request.body if isinstance(request.body, dict) else {}
-    for place in (request.properties, body):
-        for key in ("name", "identity", "object-path"):
+    for place, keys in ((request.properties, (*_NAMES, "key")), (body, _NAMES)):
+        for key in keys:
             name = place.get(key)
             if isinstance(name, str) and name:
                 return name
@@ -127,7 +133,7 @@ def _attributes(request: Request) -> dict[str, Any]:
         return {}
     if not isinstance(body, dict) or not all(isinstance(key, str) for key in body):
         raise Refused(BAD_REQUEST, "the body must be a map of attributes by name")
-    return {key: value for key, value in body.items() if key not in ("name", "identity", "object-path", "type")}
+    return {key: value for key, value in body.items() if key not in (*_NAMES, "type")}
 
 
 # --- operations on one entity
@@ -154,12 +160,17 @@ def _purge(broker: Broker, kind: Kind, name: str, attributes: dict[str, Any]) ->
     return Answer(OK, "OK", {"purged": kind.purge(broker, name)})
 
 
+def _statistics(broker: Broker, kind: Kind, name: str, attributes: dict[str, Any]) -> Answer:
+    return Answer(OK, "OK", kind.statistics(broker))
+
+
 _ON_ENTITY: Final[dict[str, Callable[[Broker, Kind, str, dict[str, Any]], Answer]]] = {
     "CREATE": _create,
     "READ": _read,
     "UPDATE": _update,
     "DELETE": _delete,
     "PURGE": _purge,
+    "getStatistics": _statistics,
 }
 
 

@@ -129,13 +129,14 @@ def test_query_gives_a_table(world: World) -> None:
     _, _, every = ask(world, "QUERY", NODE)
     rows = [dict(zip(every["attributeNames"], row, strict=True)) for row in every["results"]]
     assert [(row["type"], row["name"]) for row in rows] == [
-        ("queue", "a"), ("queue", "b"), ("queue", "c"), ("topic", "amq.topic")
+        ("queue", "a"), ("queue", "b"), ("queue", "c"), ("topic", "amq.topic"),
+        ("broker", world.broker.name),
     ]  # fmt: skip
     assert "max_delivery_attempts" in every["attributeNames"] and "bindings" in every["attributeNames"]
 
 
 def test_the_node_says_what_it_manages(world: World) -> None:
-    assert set(ask(world, "GET-TYPES", NODE)[2]) == {"queue", "topic", "subscription"}
+    assert set(ask(world, "GET-TYPES", NODE)[2]) == {"queue", "topic", "subscription", "broker"}
     assert ask(world, "GET-OPERATIONS", NODE, entityType=TOPIC)[2] == {"topic": ["CREATE", "READ", "DELETE"]}
     assert "depth" in ask(world, "GET-ATTRIBUTES", NODE)[2]["queue"]
     assert ask(world, "GET-MGMT-NODES", NODE)[2] == []
@@ -143,7 +144,9 @@ def test_the_node_says_what_it_manages(world: World) -> None:
 
 def test_subscriptions_are_read_and_deleted_by_their_queue(world: World) -> None:
     reader = world.connect("ann").receiver("prices", capabilities=("topic",))
-    _, _, table = ask(world, "QUERY", "subscription", {"attributeNames": ["identity", "client_id", "topic", "consumers"]})
+    _, _, table = ask(
+        world, "QUERY", "subscription", {"attributeNames": ["identity", "client_id", "topic", "consumers"]}
+    )
     ((queue, _, topic, consumers),) = table["results"]
     assert (topic, consumers) == ("prices", 1)
     assert ask(world, "READ", "subscription", name=queue)[2]["durable"] is False
@@ -246,3 +249,28 @@ def test_a_message_that_is_no_request_makes_nothing(world: World) -> None:
 def test_there_is_no_queue_of_that_name(world: World) -> None:
     with pytest.raises(ValueError, match=r"\$management"):
         world.broker.declare_queue("$management")
+
+
+def test_the_broker_itself_is_read(world: World) -> None:
+    world.connect().sender("orders").send("m1")
+    status, _, read = ask(world, "READ", "broker", name="anything")
+    assert status == 200 and read["type"] == "broker" and read["name"] == world.broker.name
+    assert (read["queues"], read["messages"], read["connections"]) == (1, 1, 1)
+    assert ask(world, "DELETE", "broker", name="anything")[0] == 501
+
+
+def test_statistics_as_broker_j_has_them(world: World) -> None:
+    """It names an entity by `key` and `index`, and calls what serves a hostname a virtual host."""
+    world.connect().sender("orders").send("m1")
+    status, _, found = ask(
+        world, "getStatistics", "org.apache.qpid.VirtualHost", key="any", index="object-path", statistics="[]"
+    )
+    assert status == 200
+    assert found == {"queueCount": 1, "totalDepthOfQueuesMessages": 1, "connectionCount": 1}
+    assert ask(world, "getStatistics", "queue", name="orders")[0] == 501
+
+
+def test_an_entity_is_named_by_a_key_of_the_properties_too(world: World) -> None:
+    ask(world, "CREATE", QUEUE, name="orders")
+    assert ask(world, "UPDATE", QUEUE, {"max_messages": 3}, key="orders", index="object-path")[0] == 200
+    assert world.queue("orders").settings.max_messages == 3
