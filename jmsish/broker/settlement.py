@@ -103,8 +103,10 @@ class Settlement:
         settings = queue.settings
         if attempt:
             history.attempts += 1
-            # The put-back that makes attempts = maximum dead-letters (D8).
-            if settings.max_delivery_attempts and history.attempts >= settings.max_delivery_attempts:
+            # The put-back that makes attempts = maximum dead-letters (D8); but what has expired meanwhile has expired,
+            # as the receiver found that says so with this outcome (scenarios 149, 177).
+            over = settings.max_delivery_attempts and history.attempts >= settings.max_delivery_attempts
+            if over and not (history.expires and history.expires <= queue.home.now()):
                 self._doom(queue, entry, TOO_MANY_ATTEMPTS, None)
                 return
         if settings.redelivery_delay:

@@ -9,7 +9,14 @@ import pytest
 from jmsish.broker.policy import A_YEAR, QueueSettings
 from jmsish.engine.arriving import without_expiry
 from jmsish.engine.codec import ReceivedMessage
-from jmsish.engine.outcomes import ACCEPTED, MODIFIED_FAILED, RELEASED, AmqpError, Rejected
+from jmsish.engine.outcomes import (
+    ACCEPTED,
+    MODIFIED_FAILED,
+    MODIFIED_FAILED_UNDELIVERABLE,
+    RELEASED,
+    AmqpError,
+    Rejected,
+)
 from jmsish.engine.termini import Target
 from jmsish.engine.values import NULL, encode_described, encode_list, encode_string, encode_timestamp, encode_uint
 from tests.broker.world import Receiver, World, message, properties
@@ -214,6 +221,18 @@ def test_one_that_waits_for_its_redelivery_expires_at_its_time(world: World) -> 
     assert world.queue().depth == 1
     world.advance(0.2)
     assert world.queue().depth == 0 and world.queue().expired == 1 and world.bodies("late") == ["m1"]
+
+
+def test_what_expired_in_hand_did_not_fail(world: World) -> None:
+    """149, 177: the receiver gives it back as failed because it has expired: it goes the way of the expired."""
+    world.broker.declare_queue("q", max_delivery_attempts=1, expiry_address="late")
+    peer = world.connect()
+    peer.sender().send("m1", ttl=1000)
+    receiver = peer.receiver(credit=1)
+    world.advance(2)
+    receiver.dispose(receiver.take(), MODIFIED_FAILED_UNDELIVERABLE)
+    assert notes(one(world, "late"))["reason"] == "expired"
+    assert (world.queue().expired, world.queue().dead_lettered) == (1, 0)
 
 
 def test_the_dead_letter_waits_for_nothing(world: World) -> None:
