@@ -141,6 +141,7 @@ class Changes:
         if table is base:
             return
         exchange.table = table
+        base.retire()
         exchange.home.bound(exchange, self._targets)
         if exchange.last is not None:
             for bound in self._fresh:

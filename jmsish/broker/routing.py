@@ -60,15 +60,19 @@ NOWHERE: Final = Routed(())
 class Match:
     """What matches in one table: bindings that take whatever matches, those that look at it first, and exchanges."""
 
-    __slots__ = ("bounds", "choosy", "leads_on", "plain", "routed")
+    __slots__ = ("_choosy", "_plain", "bounds", "hits", "is_easy", "leads_on", "routed")
 
     def __init__(self, bounds: tuple[Bound, ...]) -> None:
         self.bounds = bounds
-        self.plain = tuple(bound for bound in bounds if bound.accepts is None and bound.queue is not None)
-        self.choosy = tuple(bound for bound in bounds if bound.accepts is not None and bound.queue is not None)
+        self.hits = 0
+        """Messages that its plain bindings have not counted yet: however many they are, a message counts once."""
+        self._plain = tuple(bound for bound in bounds if bound.accepts is None and bound.queue is not None)
+        self._choosy = tuple(bound for bound in bounds if bound.accepts is not None and bound.queue is not None)
         self.leads_on = any(bound.exchange is not None for bound in bounds)
         # One copy for a queue, however many of its bindings match.
-        self.routed = Routed(tuple(dict.fromkeys(bound.queue for bound in self.plain if bound.queue is not None)))
+        self.routed = Routed(tuple(dict.fromkeys(bound.queue for bound in self._plain if bound.queue is not None)))
+        self.is_easy = bool(self.routed.queues) and not self._choosy and not self.leads_on
+        """Every message goes to these queues and to no others."""
 
     @classmethod
     def of(cls, bounds: Iterable[Bound]) -> Match:
@@ -76,10 +80,19 @@ class Match:
         every = tuple(bounds)
         return cls(every) if every else NO_MATCH
 
+    def count(self) -> None:
+        """Tell the bindings of the hits."""
+        hits, self.hits = self.hits, 0
+        if hits:
+            for bound in self._plain:
+                bound.matched += hits
+
     def chosen(self, payload: bytes, count: int, origin: object) -> Routed:
-        """The queues, where some bindings have to look at the message."""
+        """The queues, where some bindings may have to look at the message."""
+        if not self._choosy:
+            return self.routed
         queues = dict.fromkeys(self.routed.queues)
-        for bound in self.choosy:
+        for bound in self._choosy:
             assert bound.accepts is not None and bound.queue is not None
             if bound.accepts(payload, count, origin):
                 bound.matched += 1
@@ -181,7 +194,6 @@ class Way:
 
     def _arrive(self, exchange: Exchange, numberer: Exchange | None) -> _Station:
         payload, count, origin = self._message
-        exchange.received += 1
         exchange.octets += len(payload)
         station = self._seen[exchange, self._key] = _Station(exchange, numberer)
         for bound in exchange.table.match(self._key, payload).bounds:

@@ -32,12 +32,16 @@ _T = TypeVar("_T", bound="Table")
 class Table:
     """All bindings of an exchange at one time; :meth:`bind` and :meth:`unbind` make another table."""
 
-    __slots__ = ("_cache", "_targets", "size")
+    __slots__ = ("_targets", "_uncounted", "cache", "size")
 
-    def __init__(self) -> None:
+    def __init__(self, uncounted: list[Match] | None = None) -> None:
         self._targets: PersistentMap[PersistentMap[Bound]] = PersistentMap()
         self.size = 0
-        self._cache: dict[Any, Match] = {}
+        self.cache: dict[Any, Match] = {}
+        """What keys lead to that came lately; in all tables but those whose matching is not by the key."""
+        self._uncounted: list[Match] = [] if uncounted is None else uncounted
+        """Matches that are remembered no more and whose hits their bindings do not know yet; handed on from table to
+        table. Each new match works off two of them, so they never are many, and no step costs more than its share."""
 
     def find(self, target: str, key: str) -> Bound | None:
         """The binding of a target by its key in normal form."""
@@ -60,7 +64,7 @@ class Table:
 
     def bind(self: _T, bound: Bound) -> _T:
         """With this binding more; the caller has looked that it is new."""
-        table = type(self)()
+        table = type(self)(self._uncounted)
         binding = bound.binding
         keys: PersistentMap[Bound] = self._targets.get(bound.target) or PersistentMap()
         table._targets = self._targets.put(bound.target, keys.put(binding.key, bound))
@@ -70,7 +74,7 @@ class Table:
 
     def unbind(self: _T, bound: Bound) -> _T:
         """Without this binding; the caller has looked that it is there."""
-        table = type(self)()
+        table = type(self)(self._uncounted)
         keys = self._targets.get(bound.target)
         assert keys is not None
         keys = keys.without(bound.binding.key)
@@ -86,17 +90,33 @@ class Table:
 
     def match(self, key: str, payload: bytes) -> Match:
         """What a message with this key leads to."""
-        match = self._cache.get(key)
+        match = self.cache.get(key)
         if match is None:
-            match = Match.of(self._matching(key))
-            if len(key) <= LONGEST_REMEMBERED:
-                self._remember(key, match)
+            match = self._remember(key, Match.of(self._matching(key)), len(key) <= LONGEST_REMEMBERED)
         return match
 
-    def _remember(self, key: Any, match: Match) -> None:
-        if len(self._cache) >= REMEMBERED_AT_MOST:
-            self._cache.clear()
-        self._cache[key] = match
+    def _remember(self, key: Any, match: Match, lastingly: bool) -> Match:
+        uncounted = self._uncounted
+        for _ in range(min(2, len(uncounted))):
+            uncounted.pop().count()
+        if lastingly:
+            if len(self.cache) >= REMEMBERED_AT_MOST:
+                self.retire()
+            self.cache[key] = match
+        else:
+            uncounted.append(match)
+        return match
+
+    def retire(self) -> None:
+        """Another table is in force: what was counted here stays counted."""
+        self._uncounted.extend(self.cache.values())
+        self.cache.clear()
+
+    def count(self) -> None:
+        """Tell all bindings of all their hits."""
+        for match in (*self.cache.values(), *self._uncounted):
+            match.count()
+        self._uncounted.clear()
 
     def _matching(self, key: str) -> Iterable[Bound]:
         raise NotImplementedError
@@ -107,8 +127,8 @@ class DirectTable(Table):
 
     __slots__ = ("_keys",)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, uncounted: list[Match] | None = None) -> None:
+        super().__init__(uncounted)
         self._keys: PersistentMap[_Bounds] = PersistentMap()
 
     def at(self, key: str) -> list[Bound]:
@@ -126,8 +146,8 @@ class TopicTable(Table):
 
     __slots__ = ("_root",)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, uncounted: list[Match] | None = None) -> None:
+        super().__init__(uncounted)
         self._root: Node[Bound] = Node()
 
     def _index_into(self, table: TopicTable, bound: Bound, add: bool) -> None:
@@ -152,9 +172,9 @@ class FanoutTable(Table):
 
     def match(self, key: str, payload: bytes) -> Match:
         """All there is."""
-        match = self._cache.get(None)
+        match = self.cache.get(None)
         if match is None:
-            match = self._cache[None] = Match.of(self)
+            match = self._remember(None, Match.of(self), True)
         return match
 
 
@@ -167,8 +187,8 @@ class HeadersTable(Table):
 
     __slots__ = ("_any", "_every", "_names", "_read")
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, uncounted: list[Match] | None = None) -> None:
+        super().__init__(uncounted)
         self._every: PersistentMap[PersistentMap[_Bounds]] = PersistentMap()
         self._any: PersistentMap[_Bounds] = PersistentMap()
         self._names: PersistentMap[int] = PersistentMap()
@@ -196,11 +216,11 @@ class HeadersTable(Table):
         """What the properties of a message lead to."""
         values = self._read(payload)
         asked = tuple(values.items())
-        match = self._cache.get(asked)
+        match = self.cache.get(asked)
         if match is None:
-            match = Match.of(self._wanting(values))
-            if all(len(value) <= LONGEST_REMEMBERED for value in values.values() if isinstance(value, (str, bytes))):
-                self._remember(asked, match)
+            texts = [value for value in values.values() if isinstance(value, (str, bytes))]
+            lastingly = all(len(text) <= LONGEST_REMEMBERED for text in texts)
+            match = self._remember(asked, Match.of(self._wanting(values)), lastingly)
         return match
 
     def _wanting(self, values: dict[str, Any]) -> list[Bound]:
