@@ -104,6 +104,18 @@ def test_a_blocked_write_of_a_send_that_waits(proxy: MutableProxy, broker: jmsis
     prompt(connection.close)
 
 
+def test_an_answer_that_does_not_come(proxy: MutableProxy) -> None:
+    """The message has left, and what became of it nobody knows."""
+    connection = jmsish.connect(proxy.url, send_timeout=0.1, close_timeout=0.1)
+    session = connection.create_session()
+    producer = session.create_producer(queue_of(session))
+    proxy.mute()
+    for arguments in ({"message_or_body": "m1"}, {"stream": [PIECE]}):
+        error = prompt(lambda: producer.send(**arguments))  # noqa: B023 - called at once
+        assert isinstance(error, jmsish.OperationTimeoutError) and error.outcome_unknown
+    prompt(connection.close)
+
+
 def test_a_blocked_stream_leaves_nothing(proxy: MutableProxy, broker: jmsish.EmbeddedBroker) -> None:
     """It is not read on, and taken back when the peer reads again."""
     connection = jmsish.connect(proxy.url, send_timeout=0.1)

@@ -645,6 +645,21 @@ async def test_a_delayed_message_can_expire_before_it_is_due(face: Face) -> None
     await play.queue.comes_to(0)
 
 
+async def test_a_delay_on_the_way_to_a_topic(face: Face) -> None:
+    """Each subscription gets the message when it is due."""
+    clock = VirtualClock()
+    face.broker_with(clock=clock)
+    play = await stage(face, "auto", clock=clock)
+    topic = play.session.create_topic("news")
+    subscriber = await play.session.create_consumer(topic)
+    producer = await play.session.create_producer()
+    await producer.send("m1", destination=topic, delivery_delay=100)
+    await producer.send("m2", destination=topic)
+    await expect(subscriber, "m2 none")
+    clock.advance(101)
+    await expect(subscriber, "m1 none")
+
+
 async def test_a_delayed_stream(face: Face) -> None:
     """Terms of a send are terms of a stream too."""
     clock = VirtualClock()
