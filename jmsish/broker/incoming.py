@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from jmsish.broker.coordinator import allows_rejected
-from jmsish.broker.exchanges import Exchange, Routed
+from jmsish.broker.exchanges import DISCARD, RELEASE, Exchange, Routed
 from jmsish.broker.intake import address_of, read, subject_of
 from jmsish.broker.management import ADDRESS as MANAGEMENT
+from jmsish.broker.parking import Parked
 from jmsish.broker.queues import Arrival, Queue
-from jmsish.broker.refusals import NOT_IMPLEMENTED, RESOURCE_DELETED, Refusal
+from jmsish.broker.refusals import NOT_IMPLEMENTED, RESOURCE_DELETED, Refusal, Unroutable
 from jmsish.broker.router import Topic
 from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Sink, Transaction
-from jmsish.engine.outcomes import ACCEPTED, AmqpError, DeliveryState, Rejected, TransactionalState
+from jmsish.engine.outcomes import ACCEPTED, RELEASED, AmqpError, DeliveryState, Rejected, Source, TransactionalState
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
@@ -33,13 +35,14 @@ class IncomingLink:
     """A link on which the broker receives messages."""
 
     __slots__ = (
-        "_connection", "_fed", "_link", "_recent", "_second", "_starving", "made", "over", "queue", "sink", "topic",
+        "_fed", "_link", "_recent", "_second", "_starving", "connection", "made", "over", "parked", "queue", "sink", "topic",
+        "waiting",
     )  # fmt: skip
 
     def __init__(
         self, connection: ServerConnection, link: Link, queue: Queue | None, topic: Topic | None = None
     ) -> None:
-        self._connection = connection
+        self.connection = connection
         self._link = link
         self._second = link.rcv_settle_mode == 1
         self._fed = False
@@ -54,6 +57,10 @@ class IncomingLink:
         """The queue or topic that was made for it, and goes with it."""
         self.over = False
         """Detached; what was still on its way is dropped."""
+        self.parked: dict[object, deque[Parked]] = {}
+        """What waits for a frozen exchange, by the exchange it was sent to, each in the order it came."""
+        self.waiting = 0
+        """How many of them there are."""
         self.sink: Sink | None = None
         """What takes its messages where that is neither queue nor topic."""
         if queue is not None:
@@ -77,16 +84,18 @@ class IncomingLink:
                 credit = self._room_in(queue)
         elif self.topic is not None:
             blocking = [each for each in self._fed_queues(self.topic) if each.settings.overflow == "block"]
-            credit = min(map(self._room_in, blocking), default=CREDIT)
+            credit = max(0, min(map(self._room_in, blocking), default=CREDIT) - self.waiting)
             if link.credit > credit:
                 # Only what was said before the limit was known: "the receiver MAY decrease the link-credit" (2.6.7).
                 self._grant(credit)
+        elif self.waiting:
+            credit = max(0, credit - self.waiting)
         if credit and link.credit * 2 <= credit:
             self._grant(credit)
 
     def _grant(self, credit: int) -> None:
         self._link.flow(credit)
-        self._connection.broker.touch(self._connection)
+        self.connection.broker.touch(self.connection)
 
     def _room_in(self, queue: Queue) -> int:
         """The credit that a queue allows which holds its senders back; for none at all it says when to ask again."""
@@ -115,7 +124,7 @@ class IncomingLink:
         try:
             if not delivery.payload or delivery.message_format:
                 return self._refuse_format(delivery)
-            arrival = read(delivery.payload, self._connection.broker.now())
+            arrival = read(delivery.payload, self.connection.broker.now())
             queue = self.queue
             target: Sink
             if queue is None:
@@ -130,7 +139,7 @@ class IncomingLink:
             self._refuse(delivery, AmqpError(DECODE_ERROR, f"the message cannot be read: {error}"))
             return
         except Refusal as refusal:
-            self._refuse(delivery, refusal.error)
+            self._refuse(delivery, refusal.error, released=isinstance(refusal, Unroutable) and refusal.released)
             return
         if delivery.remote_state is None:
             if isinstance(arrival, int):
@@ -144,7 +153,7 @@ class IncomingLink:
             self._post_with_state(target, arrival, delivery)
         if not self._fed:
             self._fed = True
-            self._connection.fed.append(self)
+            self.connection.fed.append(self)
 
     def _find(self, delivery: Delivery, arrival: int | Arrival) -> Sink:
         """Where a message goes on a link that has no queue of its own."""
@@ -157,19 +166,29 @@ class IncomingLink:
         if address is None:
             raise Refusal("amqp:precondition-failed", "a message on an anonymous link needs an address in 'to'")
         if address == MANAGEMENT:
-            return self._connection.broker.management.requests(self._connection)
+            return self.connection.broker.management.requests(self.connection)
         try:
-            node = self._connection.broker.router.resolve(address, kind)
+            node = self.connection.broker.router.resolve(address, kind)
         except Refusal as refusal:
             error = refusal.error
             raise Refusal(error.condition, error.description or "", {"delivery-tag": delivery.tag}) from None
         return node if isinstance(node, Queue) else self._route(node, payload, arrival)
 
     def _route(self, topic: Topic, payload: bytes, arrival: int | Arrival) -> Routed:
+        exchange = topic.exchange
+        if self.parked and exchange in self.parked:
+            first = self.parked[exchange][0].gate
+            if first is not None:  # else it is the first of them itself, whose turn has come
+                raise GateClosed(first, exchange)
         history = None if isinstance(arrival, int) else arrival.history
         key = subject_of(payload) if topic.key is None else topic.key
-        routed = topic.exchange.route(key, payload, 0 if history is None else history.count, self._connection)
+        routed = exchange.route(key, payload, 0 if history is None else history.count, self.connection)
         self._recent = routed.queues
+        if not routed.queues and topic.exchange.unroutable != DISCARD:
+            name, released = topic.exchange.name, topic.exchange.unroutable == RELEASE
+            raise Unroutable(
+                f"nothing that is bound to {name!r} takes a message with the key {key!r}", released=released
+            )
         return routed
 
     def _check_room(self, queue: Sink, delivery: Delivery) -> None:
@@ -186,18 +205,20 @@ class IncomingLink:
             self._refuse(delivery, AmqpError("amqp:invalid-field", "a message cannot be sent with this state"))
             return
         transaction = self._transaction_of(state, delivery)
-        if transaction is None:
-            return
+        if transaction is not None:
+            self._enlist(transaction, target, arrival, delivery)
+
+    def _enlist(self, transaction: Transaction, target: Sink, arrival: int | Arrival, delivery: Delivery) -> None:
         transaction.posts.append((target, arrival, delivery.payload))
         if not isinstance(target, Queue):
             transaction.copies += max(0, len(target.present) - 1)
-        self._connection.broker.worked(transaction)
-        if not delivery.remote_settled:
+        self.connection.broker.worked(transaction)
+        if not (delivery.remote_settled or self.over):
             self._answer_in(transaction, delivery, ACCEPTED)
 
     def _transaction_of(self, state: TransactionalState, delivery: Delivery) -> Transaction | None:
         """The transaction that a transfer names; an unknown one ends the link, its message dropped (T60)."""
-        transaction = self._connection.transactions.get(state.txn_id)
+        transaction = self.connection.transactions.get(state.txn_id)
         if transaction is None:
             self.detach(AmqpError(UNKNOWN_ID, "the transfer names a transaction that this connection does not have"))
             return None
@@ -219,23 +240,23 @@ class IncomingLink:
         if not delivery.settled:
             transaction.deliveries.append((delivery, outcome))
 
-    def _refuse(self, delivery: Delivery, error: AmqpError, *, allowed: bool = True) -> None:
+    def _refuse(self, delivery: Delivery, error: AmqpError, *, allowed: bool = True, released: bool = False) -> None:
         """The message is not taken: rejected, or where the sender cannot hear that, the link ends with the error.
 
         A settled post that fails must not let its transaction commit (T57); an unsettled one is told so (T58).
-        ``allowed`` says whether rejected may be the answer at all.
+        ``allowed`` says whether rejected may be the answer at all, ``released`` that released is to be, if it may.
         """
         state = delivery.remote_state
-        transaction = None
-        if isinstance(state, TransactionalState):
+        if isinstance(state, TransactionalState) and transaction is None:
             transaction = self._transaction_of(state, delivery)
             if transaction is None:
                 return
         if allowed and not delivery.remote_settled and allows_rejected(self._link.remote_source):
+            outcome = RELEASED if released and _allows_released(self._link.remote_source) else Rejected(error)
             if transaction is None:
-                self._answer(delivery, Rejected(error))
+                self._answer(delivery, outcome)
             else:
-                self._answer_in(transaction, delivery, Rejected(error))
+                self._answer_in(transaction, delivery, outcome)
             self.top_up()
             return
         if transaction is not None:
@@ -249,6 +270,65 @@ class IncomingLink:
         """Octets that are no message at all, or one whose sections are not those of Part 3: the sender goes wrong."""
         what = f"the message-format {delivery.message_format}" if delivery.message_format else "a delivery of no octets"
         self._refuse(delivery, AmqpError(NOT_IMPLEMENTED, f"{what} is not implemented here"), allowed=False)
+
+    # --- parked
+
+    def _park(self, delivery: Delivery, arrival: int | Arrival, closed: GateClosed) -> None:
+        """An exchange on the way is frozen: the message waits there, in the order in which all came."""
+        state = delivery.remote_state
+        transaction = None
+        if state is not None:
+            if not isinstance(state, TransactionalState):
+                self._refuse(delivery, AmqpError("amqp:invalid-field", "a message cannot be sent with this state"))
+                return
+            transaction = self._transaction_of(state, delivery)
+            if transaction is None:
+                return
+            self.connection.broker.worked(transaction)
+        Parked(self, delivery, arrival, closed.entry, transaction).wait(closed.gate)
+
+    def let_in(self, parked: Parked) -> None:
+        """What was parked is routed; GateClosed where it has to wait on."""
+        delivery, arrival, transaction = parked.delivery, parked.arrival, parked.transaction
+        try:
+            target = self._find(delivery, arrival)
+            self._check_room(target, delivery)
+        except Refusal as refusal:
+            self._refuse_parked(parked, refusal.error)
+        else:
+            if transaction is not None:
+                self._enlist(transaction, target, arrival, delivery)
+            else:
+                if isinstance(arrival, int):
+                    target.append(delivery.payload, arrival)
+                else:
+                    target.add(arrival)
+                if not delivery.remote_settled:
+                    self._answer(delivery, ACCEPTED)
+        parked.leave()
+        self.connection.broker.touch(self.connection)
+        if not self.over:
+            self.top_up()
+
+    def _refuse_parked(self, parked: Parked, error: AmqpError) -> None:
+        if not self.over:
+            self._refuse(parked.delivery, error, transaction=parked.transaction)
+        elif parked.transaction is not None:
+            parked.transaction.fail(ROLLBACK, f"a message of the transaction was refused: {error}")
+
+    def excuse(self, parked: Parked) -> None:
+        """A parked message was undone with its transaction: its outcome in it matters to nobody, but settles it."""
+        assert parked.transaction is not None
+        if not (self.over or parked.delivery.remote_settled):
+            self._answer(parked.delivery, TransactionalState(parked.transaction.id, ACCEPTED))
+            self.connection.broker.touch(self.connection)
+        if not self.over:
+            self.top_up()
+
+    def give_back(self, parked: Parked) -> None:
+        """A parked message is not taken, for the broker stops."""
+        if not (self.over or parked.delivery.remote_settled or parked.transaction is not None):
+            self._answer(parked.delivery, RELEASED)
 
     def is_amid(self, txn_id: bytes) -> bool:
         """Whether a message of this transaction has arrived in part."""
@@ -268,7 +348,7 @@ class IncomingLink:
         self._link.detach(closed=closed)
         self._forget()
         if closed and self.made is not None:
-            self._connection.delete_temporary(self.made)
+            self.connection.delete_temporary(self.made)
 
     def lost(self) -> None:
         """Session or connection are over."""
@@ -286,10 +366,12 @@ class IncomingLink:
 
     def _lose(self, description: str) -> None:
         self.detach(AmqpError(RESOURCE_DELETED, description))
-        self._connection.broker.touch(self._connection)
+        self.connection.broker.touch(self.connection)
 
     def _forget(self) -> None:
         self.over = True
+        for parked in [each for track in self.parked.values() for each in track if not each.outlives_its_link]:
+            parked.leave()
         queue = self.queue
         if queue is not None:
             queue.producers.pop(self, None)
@@ -302,3 +384,8 @@ class IncomingLink:
             if queue.starved and self in queue.starved:
                 queue.starved.remove(self)
         self._starving.clear()
+
+
+def _allows_released(source: object) -> bool:
+    """Whether the sender's source can take the outcome released; one that lists no outcomes is taken to."""
+    return not isinstance(source, Source) or source.outcomes is None or "amqp:released:list" in source.outcomes

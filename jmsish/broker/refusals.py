@@ -22,3 +22,12 @@ class Refusal(Exception):
     def __init__(self, condition: str, description: str, info: Mapping[Any, Any] | None = None) -> None:
         super().__init__(description)
         self.error = AmqpError(condition, description, info)
+
+
+class Unroutable(Refusal):
+    """A message that nothing is bound for, and that its exchange does not discard."""
+
+    def __init__(self, description: str, *, released: bool) -> None:
+        super().__init__(NOT_FOUND, description)
+        self.released = released
+        """It is given back to its sender, not rejected."""
