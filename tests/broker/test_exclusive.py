@@ -163,3 +163,15 @@ def test_a_queue_may_become_exclusive_and_cease_to_be() -> None:
     place.send(*"56")
     place.run()
     assert sorted((first.bodies(), second.bodies())) in (["3 4 5", "6"], ["3 4 6", "5"])
+
+
+def test_a_queue_that_is_no_more_exclusive_waits_for_nobody(place: OneQueue) -> None:
+    first, second = place.taker(1), place.taker(10)
+    place.send(*"123")
+    place.run()
+    first.leave()
+    place.run()
+    assert second.bodies() == ""
+    place.queue.change(QueueSettings())
+    place.run()
+    assert second.bodies() == "2 3"

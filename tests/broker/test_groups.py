@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jmsish.broker import groups as module
+from jmsish.broker.order import Entry
 from jmsish.broker.queues import Arrival, History
+from jmsish.engine.codec import AMQP_VALUE, ReceivedMessage, encode_message
 from tests.broker.taking import OneQueue, Taker
 
 
@@ -225,6 +227,46 @@ def test_groups_can_be_switched_off() -> None:
     assert (first.bodies(), second.bodies()) == ("a1 a3", "a2") and place.queue.groups is None
 
 
+def test_a_property_may_name_the_group() -> None:
+    """`group_key`: the group-id says nothing then, and a message without the property is in no group."""
+    place = OneQueue(group_key="account")
+    first, second = two(place)
+    for body, properties in [
+        ("a1", {"account": "a"}), ("b1", {"account": "b"}), ("a2", {"account": "a"}), ("m1", {"account": 7}), ("m2", {})
+    ]:  # fmt: skip
+        octets = encode_message(application_properties=properties, body=(AMQP_VALUE, body))
+        place.queue.append(octets, 4)
+    place.queue.add(Arrival(encode_message(body=(AMQP_VALUE, "m3")), 4, group=("a", False)))
+    place.queue.append(b"no message at all", 4)
+    place.run()
+    assert [sorted(map(text_of, taker.held)) for taker in (first, second)] == [
+        ["?", "a1", "a2", "m2"],
+        ["b1", "m1", "m3"],
+    ]
+    assert place.queue.groups is not None and set(place.queue.groups.by_id) == {"a", "b"}
+
+
+def text_of(entry: Entry) -> str:
+    return "?" if entry.payload[0] else str(ReceivedMessage(entry.payload).body()[1])
+
+
+def test_a_group_that_is_not_sticky_passes_when_nothing_of_it_is_held() -> None:
+    place = OneQueue(sticky_groups=False)
+    first, second = place.taker(1), place.taker(0)
+    place.send("a1", "a2", group="a")
+    place.run()
+    second.flow(10)
+    place.run()
+    assert (first.bodies(), second.bodies()) == ("a1", "")
+    first.accept("a1")
+    place.run()
+    assert (first.bodies(), second.bodies()) == ("", "a2")
+    first.flow(10)
+    place.send("a3", group="a")
+    place.run()
+    assert second.bodies() == "a2 a3", "now it is the second one's, as long as it holds something of it"
+
+
 def test_browsers_see_messages_of_groups(place: OneQueue) -> None:
     place.send("m1")
     place.send("a1", "a2", group="a")
@@ -367,3 +409,72 @@ def test_the_next_one_wanted_is_found_when_the_first_expires_unseen(place: OneQu
     red.flow(5)
     place.run()
     assert red.bodies() == "red2"
+
+
+def test_nothing_is_kept_of_consumers_that_have_gone(place: OneQueue) -> None:
+    sessions = [object() for _ in range(5)]
+    place.send("stays", group="a")
+    owner = place.taker(1)
+    place.send(*(f"red{number}" for number in range(5)), group="a")
+    for number, session in enumerate(sessions):
+        red = place.taker(5, session=session, selects=lambda payload, count: payload.startswith(b"red"))
+        plain = place.taker(1, session=session)
+        place.send(f"m{number}", f"n{number}", group=f"g{number}")
+        place.run()
+        plain.leave()
+        red.leave()
+        plain.accept(f"m{number}")
+        rest = place.taker(5)
+        rest.accept(*rest.bodies().split())
+        rest.leave()
+    groups = place.queue.groups
+    assert groups is not None and list(groups.owned) == [owner] and list(groups.by_id) == ["a"]
+    assert groups.by_id["a"].skippers == [] and set(groups._heads) <= {owner, None}
+
+
+def test_an_idle_group_that_its_owner_left_is_not_forgotten_twice(
+    place: OneQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_IDLE", 2)
+    for name in "abcdef":
+        taker = place.taker(1)
+        place.send(name, group=name)
+        place.run()
+        taker.accept(name)
+        taker.leave()
+    assert place.queue.groups is not None and not place.queue.groups.by_id
+
+
+def test_a_group_with_messages_is_not_idle(place: OneQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was idle for long, and then it is not: its owner keeps it."""
+    monkeypatch.setattr(module, "MOST_IDLE", 2)
+    taker = place.taker(5)
+    place.send("a1", group="a")
+    place.run()
+    taker.accept("a1")
+    place.send("a2", group="a")
+    for name in "bcd":
+        place.send(name, group=name)
+        place.run()
+        taker.accept(name)
+    other = place.taker(10)
+    place.send("a3", group="a")
+    place.run()
+    assert (taker.bodies(), other.bodies()) == ("a2", "")
+
+
+def test_what_a_selecting_consumer_had_to_leave_does_not_pile_up(place: OneQueue) -> None:
+    """It waits, while the owner of the group is given hundreds of messages that it wants too."""
+    owner = place.taker(1)
+    red = place.taker(5, selects=lambda payload, count: payload.startswith(b"red"))
+    place.send("a", group="a")
+    place.run()
+    assert owner.bodies() == "a"
+    for number in range(500):
+        place.send(f"red{number}", group="a")
+        place.run()
+        owner.flow(1)
+        place.run()
+        owner.accept(f"red{number}")
+    assert red.search is not None and red.bodies() == ""
+    assert sum(map(len, red.search._skipped.values())) < 200
