@@ -1,4 +1,4 @@
-"""What a client says when it opens a connection, and what it bears of the answer (M39, M40, M42, M92)."""
+"""What a client says when it opens a connection, and what it bears of the answer (M31 to M42, M92)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jmsish.engine.engine import Engine
 from jmsish.engine.outcomes import AmqpError
 from jmsish.engine.performatives import Open
 from jmsish.engine.sasl import SaslServer
-from jmsish.errors import ConnectionLostError
+from jmsish.errors import ConnectionLostError, InvalidClientIDError
 from jmsish.modes import AcknowledgeMode
 from jmsish.options import parse_url
 from jmsish.types import Symbol
@@ -87,3 +87,48 @@ def test_m46_m92_every_link_asks_for_settling_first() -> None:
     peer.producer(session)
     attached = [frame for frame in peer.frames if frame.name == "attach"]
     assert len(attached) == 3 and {frame.rcv_settle_mode or 0 for frame in attached} == {0}
+
+
+def test_m31_what_jms_asks_of_a_broker() -> None:
+    """In this spelling, hyphens and underscore."""
+    desired = {str(each) for each in said_in_open("amqp://broker.example").desired_capabilities}
+    assert desired == {"sole-connection-for-container", "DELAYED_DELIVERY", "ANONYMOUS-RELAY", "SHARED-SUBS"}
+
+
+@pytest.mark.parametrize(
+    ("query", "hostname"),
+    [("", "broker.example"), ("?amqp.vhost=orders", "orders"), ("?amqp.vhost=", None)],
+)
+def test_m32_the_virtual_host_is_the_host_unless_another_is_named(query: str, hostname: str | None) -> None:
+    """An empty one is none at all."""
+    assert said_in_open("amqp://broker.example" + query).hostname == hostname
+
+
+def test_m32_the_container_is_the_client_id_and_else_one_of_its_own() -> None:
+    """So that two connections without a client id are never one container."""
+    target = parse_url("vm://b")
+    assert make_core(target, "ann").engine.container_id == "ann"
+    names = {make_core(target, None).engine.container_id for _ in range(2)}
+    assert len(names) == 2 and all(names)
+
+
+def test_m33_product_version_and_platform() -> None:
+    """What a broker may show of its connections."""
+    properties = said_in_open("amqp://broker.example").properties
+    assert properties is not None and set(properties) == {"product", "version", "platform"}
+    assert properties["product"] == "jmsish" and str(properties["platform"]).startswith("Python ")
+
+
+@pytest.mark.parametrize("marker", [True, "true"])
+def test_m35_m36_a_close_that_was_announced_is_waited_for(marker: bool | str) -> None:
+    """An open that says so is no success yet, and the reason comes behind it; Artemis says it as a text."""
+    core = make_core(parse_url("vm://b"), "ann")
+    broker = Engine(server=True, container_id="b", properties={"amqp:connection-establishment-failed": marker})
+    opened, _ = next(core.open())
+    broker.receive(core.take_output())
+    broker.open()
+    core.receive(broker.take_output())
+    assert not opened.done()
+    broker.close(AmqpError("amqp:invalid-field", "it is in use", {Symbol("invalid-field"): Symbol("container-id")}))
+    core.receive(broker.take_output())
+    assert isinstance(opened.exception(), InvalidClientIDError)
