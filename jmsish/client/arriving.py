@@ -175,6 +175,8 @@ class ArrivingBody:
         if self._over is not None or self.delivery.complete or self._stream.await_more():
             return
         session = self.consumer.session
+        if session.closing:
+            raise IllegalStateError("the session was closed while the body was read")
         waiter = self._waiter = Future()
         want(session.engine_session, True)
         try:
@@ -183,6 +185,7 @@ class ArrivingBody:
             want(session.engine_session, False)
 
     def on_arrived(self) -> None:
+        """Who waits looks again."""
         settle(self._waiter)
 
     # -- the end ---------------------------------------------------------------------------------------------------

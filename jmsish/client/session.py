@@ -398,6 +398,8 @@ class ClientSession:
             consumer.begin_close()
         for producer in () if listening else self.producers:
             fail(producer.credited, IllegalStateError("the session was closed while the send waited for credit"))
+        if self.reading is not None:
+            self.reading.on_arrived()
         settle(self.ending)
         self.prompt()
 
