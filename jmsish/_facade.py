@@ -256,7 +256,7 @@ class ProducerFace(ProducerSettings):
         if on_completion is not None and message is not None:
             if not callable(on_completion):
                 raise TypeError(f"on_completion is a callable or None, not {type(on_completion).__name__}")
-            return Completion(on_completion, message)
+            return Completion(on_completion, message, self._core.session)
         if mode is DeliveryMode.PERSISTENT and self._core.session.controller is None:
             return Future()
         return None
@@ -336,9 +336,10 @@ def check_priority(priority: int) -> int:
     return priority
 
 
-def forbid_in_completion(calling: Any, what: str) -> None:
-    """JMS 3.1, 7.3.5: what waits for completion callbacks cannot be called from one."""
-    if isinstance(getattr(calling, "__self__", None), Completion):
+def forbid_in_completion(calling: Any, what: str, session: ClientSession | None = None) -> None:
+    """What waits for completion callbacks, of one session or of all, cannot be called from one (jms rules 44, 70)."""
+    completion = getattr(calling, "__self__", None)
+    if isinstance(completion, Completion) and session in (None, completion.session):
         raise IllegalStateError(f"{what} from a completion callback would wait for itself")
 
 

@@ -126,6 +126,6 @@ class MessageProducer(ProducerFace, Closing):
     async def close(self) -> None:
         """Close the producer, once the outcome of everything it sent is known.  Twice is silent."""
         driver = self._session._driver
-        forbid_in_completion(driver.callbacks.calling, "closing a producer")
+        forbid_in_completion(driver.callbacks.calling, "closing a producer", self._session._core)
         await driver.run(self._core.close())
         await driver.finish_callbacks()

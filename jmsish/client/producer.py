@@ -38,11 +38,14 @@ if TYPE_CHECKING:
 class Completion:
     """Whom to tell, outside all locks, how an asynchronous send ended."""
 
-    __slots__ = ("answer", "callback", "message")
+    __slots__ = ("answer", "callback", "message", "session")
 
-    def __init__(self, callback: Callable[[Message, JMSError | None], Any], message: Message) -> None:
+    def __init__(
+        self, callback: Callable[[Message, JMSError | None], Any], message: Message, session: ClientSession
+    ) -> None:
         self.callback = callback
         self.message = message
+        self.session = session
         self.answer: JMSError | EllipsisType | None = ...
         """What the broker said, where it said it out of turn: None, or an error; ... as long as it has not."""
 

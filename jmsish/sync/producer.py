@@ -136,6 +136,6 @@ class MessageProducer(ProducerFace, Closing):
     def close(self) -> None:
         """Close the producer, once the outcome of everything it sent is known.  Twice is silent."""
         driver = self._session._driver
-        forbid_in_completion(driver.callbacks.calling, "closing a producer")
+        forbid_in_completion(driver.callbacks.calling, "closing a producer", self._session._core)
         driver.run(self._core.close())
         driver.finish_callbacks(self._session._core.connection.options.close_timeout)

@@ -174,7 +174,7 @@ class Session(SessionFace, Closing):
         Raises `TransactionRolledBackError` when the broker rolled back instead, `TransactionInDoubtError` when its
         answer was lost, `IllegalStateError` when the session is not transacted (JMS 3.1, 6.2.7).
         """
-        forbid_in_completion(self._driver.callbacks.calling, "a commit")
+        forbid_in_completion(self._driver.callbacks.calling, "a commit", self._core)
         with self._exclusive:
             self._driver.finish_callbacks(self._core.connection.options.close_timeout)
             self._driver.run(self._core.commit())
@@ -185,7 +185,7 @@ class Session(SessionFace, Closing):
         What was received comes again, marked as redelivered, before everything later; what was only prefetched goes
         back unmarked (JMS 3.1, 6.2.7).
         """
-        forbid_in_completion(self._driver.callbacks.calling, "a rollback")
+        forbid_in_completion(self._driver.callbacks.calling, "a rollback", self._core)
         with self._exclusive:
             self._driver.finish_callbacks(self._core.connection.options.close_timeout)
             self._driver.run(self._core.rollback())
@@ -218,7 +218,7 @@ class Session(SessionFace, Closing):
         """
         if self._listeners is not None:
             self._listeners.forbid("closing a session")
-        forbid_in_completion(self._driver.callbacks.calling, "closing a session")
+        forbid_in_completion(self._driver.callbacks.calling, "closing a session", self._core)
         self._driver.call(self._core.begin_close, self._runs_listener)
         mine = self._exclusive.wait(self._core.connection.options.close_timeout)
         try:

@@ -68,6 +68,24 @@ async def test_rule_70_no_commit_from_a_completion(face: Face, call: str) -> Non
     await play.queue.holds(1)
 
 
+async def test_rule_70_another_session_may_commit_from_a_completion(face: Face) -> None:
+    """Only the session whose send it was would wait for itself."""
+    play = await stage(face, "auto")
+    producer = await play.session.create_producer(play.destination)
+    other = await play.beside("transacted", same_connection=True)
+    await (await other.session.create_producer(other.session.create_queue("answers"))).send("done")
+    log = face.log()
+
+    async def done(message: Any, error: Any) -> None:
+        await other.session.commit()
+        await other.session.close()
+        log.add(message.body)
+
+    await producer.send("m1", on_completion=called(done))
+    assert await log.reach(1) == ["m1"]
+    await face.sight("answers").comes_to(1)
+
+
 def called(callback: Any) -> Any:
     """A coroutine function as a completion: as it is with asyncio, in place on the blocking face."""
 

@@ -283,7 +283,7 @@ def test_rule_98_callbacks_come_in_the_order_of_the_sends_not_of_the_answers() -
     producer = peer.to(peer.auto(), Queue("q"))
     peer.verdict = None
     for number in (1, 2, 3):
-        assert producer.post(message(number), Completion(lambda *_: None, TextMessage(f"m{number}")))
+        assert producer.post(message(number), Completion(lambda *_: None, TextMessage(f"m{number}"), producer.session))
     peer.pump()
     first, second, third = peer.posted
     for delivery, due in ((third, []), (first, ["m1"]), (second, ["m2", "m3"])):
@@ -297,7 +297,7 @@ def test_rule_96_a_completion_waits_for_the_answer() -> None:
     peer = Posts()
     producer = peer.to(peer.auto(), Queue("q"))
     peer.verdict = None
-    producer.post(message(1), Completion(lambda *_: None, TextMessage("m1")))
+    producer.post(message(1), Completion(lambda *_: None, TextMessage("m1"), producer.session))
     peer.pump()
     assert completions(peer) == []
     delivery = peer.posted[0]
@@ -312,7 +312,7 @@ def test_rule_43_closing_waits_for_the_answers() -> None:
     peer = Posts(close_timeout=5)
     producer = peer.to(peer.auto(), Queue("q"))
     peer.verdict = None
-    producer.post(message(1), Completion(lambda *_: None, TextMessage("m1")))
+    producer.post(message(1), Completion(lambda *_: None, TextMessage("m1"), producer.session))
     closing = peer.begin(producer.close())
     peer.pump()
     assert "detach" not in peer.told()
@@ -480,7 +480,7 @@ def test_rule_97_a_stream_that_fails_calls_no_callback() -> None:
     """Also when the connection goes in its middle: the error is raised, and that is all."""
     peer = Posts()
     producer = peer.to(peer.auto(), Queue("q"))
-    sending = StreamedSend(producer, Completion(lambda *_: None, TextMessage("m1")))
+    sending = StreamedSend(producer, Completion(lambda *_: None, TextMessage("m1"), producer.session))
     assert peer.run(sending.begin())
     sending.put(b"a part", last=False)
     peer.pump()
