@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from jmsish.broker.policy import SETTING_NAMES, QueueSettings
+from jmsish.broker.policy import DEFAULT_SETTINGS, SETTING_NAMES, QueueSettings
 from jmsish.broker.views import QueueView, SubscriptionView
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ _FOREIGN_SETTINGS: Final[dict[str, tuple[str, dict[Any, Any]]]] = {
     "maximumDeliveryAttempts": ("max_delivery_attempts", {}),
     "maximumQueueDepthMessages": ("max_messages", {}),
     "maximumQueueDepthBytes": ("max_octets", {}),
+    "messageGroupKeyOverride": ("group_key", {"JMSXGroupID": ""}),
+    "messageGroupType": ("sticky_groups", {"STANDARD": True, "SHARED_GROUPS": False, "NONE": True}),
     "overflowPolicy": ("overflow", {"REJECT": "reject", "RING": "drop-head", "PRODUCER_FLOW_CONTROL": "block"}),
 }
 """What Broker-J calls a setting, and what it calls its values; its -1 is our 0, no limit."""
@@ -132,8 +134,17 @@ def _settings(attributes: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = 0 if value == -1 else values.get(value, value)
         elif key in SETTING_NAMES or key.islower():
             found[key] = value
-    return {key: int(value) if type(value) is not bool and isinstance(value, int) else value
-            for key, value in found.items()}  # fmt: skip
+    return {key: _plain(key, value) for key, value in found.items()}
+
+
+def _plain(key: str, value: Any) -> Any:
+    """A value of the setting's own type: some clients send all as texts."""
+    if isinstance(value, str):
+        wanted: object = type(getattr(DEFAULT_SETTINGS, key, None))
+        if wanted is bool:
+            return {"true": True, "false": False}.get(value.lower(), value)
+        return int(value) if wanted is int and value.isascii() and value.isdigit() else value
+    return int(value) if type(value) is not bool and isinstance(value, int) else value
 
 
 def _checked(settings: dict[str, Any], name: str) -> dict[str, Any]:

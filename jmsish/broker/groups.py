@@ -11,11 +11,13 @@ without looking at what waits for others, however much that is.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from jmsish.broker.order import GROUPED, Block, Level, Place
+from jmsish.engine.selecting import property_scanner
 
 if TYPE_CHECKING:
     from jmsish.broker.consumers import Consumer
@@ -106,6 +108,26 @@ def tidy(heap: list[Place], queue: Queue) -> None:
         heapify(heap)
 
 
+Reader = Callable[[bytes], "tuple[str, bool] | None"]
+"""The group of a message, and whether it is the last of it; None for none."""
+
+
+def reader_of(key: str) -> Reader | None:
+    """What reads the group of a message where an application property names it; None where group-id does."""
+    if not key:
+        return None
+    scan = property_scanner(frozenset({key}))
+
+    def read(payload: bytes) -> tuple[str, bool] | None:
+        try:
+            name = scan(payload).get(key)
+        except (ValueError, IndexError, struct.error):
+            return None
+        return (name, False) if name and isinstance(name, str) else None
+
+    return read
+
+
 class Groups:
     """The groups of one queue."""
 
@@ -154,6 +176,8 @@ class Groups:
         """A message of the group is not in anybody's hands any more: it is gone, back, or waits for its redelivery."""
         group.held -= 1
         window = self._queue.settings.group_window
+        if not group.held and group.owner is not None and not self._queue.settings.sticky_groups:
+            self._disown(group, group.owner)
         if (not group.held and group.owner is None) or (window and group.held < window):
             self._offer(group)
             self._queue.notice()

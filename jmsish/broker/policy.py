@@ -33,6 +33,8 @@ class QueueSettings:
     redelivery_multiplier: float = 1.0
     max_redelivery_delay: float = 0.0
     message_groups: bool = True
+    group_key: str = ""
+    sticky_groups: bool = True
     group_window: int = 0
     exclusive_consumer: bool = False
     max_messages: int = 0
@@ -45,7 +47,9 @@ class QueueSettings:
         for name in ("dead_letter", "expiry_address"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be the name of a queue, not {getattr(self, name)!r}")
-        for name in ("durable", "message_groups", "exclusive_consumer"):
+        if not isinstance(self.group_key, str):
+            raise TypeError(f"group_key must be the name of an application property, not {self.group_key!r}")
+        for name in ("durable", "message_groups", "sticky_groups", "exclusive_consumer"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be true or false, not {getattr(self, name)!r}")
         for name in ("redelivery_delay", "max_redelivery_delay"):

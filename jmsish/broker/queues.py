@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from jmsish.broker.arrival import Arrival
 from jmsish.broker.calendar import Calendar
 from jmsish.broker.choosing import SLICE, Search
-from jmsish.broker.groups import Groups
+from jmsish.broker.groups import Groups, reader_of
 from jmsish.broker.order import (
     ACQUIRED,
     ARCHIVED,
@@ -75,6 +75,8 @@ class Queue:
         "depth",
         "dirty",
         "draining",
+        "drops_head",
+        "group_of",
         "groups",
         "enqueued",
         "expired_count",
@@ -102,7 +104,7 @@ class Queue:
 
     def __init__(self, name: str, settings: QueueSettings, home: QueueHome, owner: object = None) -> None:
         self.name = name
-        self.settings = settings
+        self._adopt(settings)
         self.home = home
         self.owner = owner
         """The connection a temporary queue belongs to."""
@@ -132,10 +134,19 @@ class Queue:
         self.enqueued = self.dequeued = self.redelivered = 0
         self.expired_count = self.dead_lettered = self.dropped = 0
 
+    def _adopt(self, settings: QueueSettings) -> None:
+        self.settings = settings
+        self.drops_head = settings.overflow == "drop-head"
+        self.group_of = reader_of(settings.group_key) if settings.message_groups else None
+        """Reads the group of a message, where that is not its group-id."""
+
     # --- coming in
 
     def append(self, payload: bytes, priority: int) -> None:
         """A message without a past becomes visible, behind all of its priority."""
+        if self.group_of is not None:
+            self.add(Arrival(payload, priority))
+            return
         for level in self.levels:
             if level.priority == priority:
                 break
@@ -147,7 +158,7 @@ class Queue:
         self.enqueued += 1
         if self.wanting:
             self.stir()
-        if self.settings.overflow == "drop-head":
+        if self.drops_head:
             self._drop_head()
 
     def add(self, arrival: Arrival) -> None:
@@ -160,16 +171,19 @@ class Queue:
                 self._dates().delay(arrival.due, arrival, arrival.history)
                 return
         history = arrival.history
-        if arrival.group is not None and self.settings.message_groups:
-            history = self._join(arrival.group, history)
+        group = arrival.group if self.group_of is None else self.group_of(arrival.payload)
+        if group is not None and self.settings.message_groups:
+            history = self._join(group, history)
         elif history is None:
-            self.append(arrival.payload, arrival.priority)
-            return
+            if self.group_of is None:
+                self.append(arrival.payload, arrival.priority)
+                return
+            history = History()
         self.depth += 1
         self.octets += len(arrival.payload)
         self.enqueued += 1
         self._place(arrival.payload, arrival.priority, history)
-        if self.settings.overflow == "drop-head":
+        if self.drops_head:
             self._drop_head()
 
     def _join(self, group: tuple[str, bool], history: History | None) -> History:
@@ -252,7 +266,7 @@ class Queue:
 
     def change(self, settings: QueueSettings) -> None:
         """Other settings, from now on."""
-        self.settings = settings
+        self._adopt(settings)
         if self.turns is not None:
             self.turns.unseated = True
             self.notice()

@@ -263,6 +263,8 @@ def test_delays_are_never_endless() -> None:
         ("group_window", -1, "0 (no limit) or more"),
         ("exclusive_consumer", 1, "true or false"),
         ("message_groups", "yes", "true or false"),
+        ("sticky_groups", 1, "true or false"),
+        ("group_key", None, "application property"),
     ],
 )
 def test_wrong_settings_are_refused(name: str, value: object, words: str) -> None:

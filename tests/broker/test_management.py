@@ -274,3 +274,17 @@ def test_an_entity_is_named_by_a_key_of_the_properties_too(world: World) -> None
     ask(world, "CREATE", QUEUE, name="orders")
     assert ask(world, "UPDATE", QUEUE, {"max_messages": 3}, key="orders", index="object-path")[0] == 200
     assert world.queue("orders").settings.max_messages == 3
+
+
+def test_settings_as_texts_and_by_broker_js_names(world: World) -> None:
+    attributes = {
+        "durable": "false", "maximumDeliveryAttempts": "3", "messageGroupKeyOverride": "account",
+        "messageGroupType": "SHARED_GROUPS",
+    }  # fmt: skip
+    assert ask(world, "CREATE", "org.apache.qpid.Queue", attributes, name="q")[0] == 201
+    settings = world.queue("q").settings
+    assert (settings.durable, settings.max_delivery_attempts) == (False, 3)
+    assert (settings.group_key, settings.sticky_groups) == ("account", False)
+    status, description, _ = ask(world, "CREATE", QUEUE, {"durable": "maybe"}, name="other")
+    assert status == 400 and "durable must be true or false" in description
+    assert ask(world, "CREATE", QUEUE, {"max_messages": "many"}, name="other")[0] == 400
