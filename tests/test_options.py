@@ -228,7 +228,7 @@ def test_no_error_shows_a_password(url: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_failover_keeps_the_brokers_in_order() -> None:
+def test_m111_failover_keeps_the_brokers_in_order() -> None:
     target = parse_url(
         "failover:(amqp://u:p@a:1?amqp.saslMechanisms=PLAIN,ANONYMOUS&jms.prefetch=7, amqps://b)"
         "?jms.prefetch=5&jms.clientID=c&failover.maxReconnectAttempts=3&failover.reconnectDelay=20"

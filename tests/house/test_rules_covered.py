@@ -27,7 +27,7 @@ FREEDOM = "a freedom of the provider"
 RULES: Reasons = {**because(DISTRIBUTED, 73), **because(FREEDOM, 78, 80)}
 """Rules of Jakarta Messaging without a test."""
 
-FACTS: Reasons = because(RECONNECTION, 105, 107, 108, 109, 110, 111, 112)
+FACTS: Reasons = because(RECONNECTION, 105, 107, 110, 112)
 """Facts of the mapping without a test."""
 
 SCENARIOS: Reasons = {

@@ -1,12 +1,15 @@
-"""What becomes of a delivery, by acknowledge mode (M81 to M88, D3, D6, D12, D13), and how little is said for it."""
+"""What becomes of a delivery, by acknowledge mode (M81 to M88, M108, D3, D6, D12), and how little is said for it."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from jmsish.client.consumer import ClientConsumer
 from jmsish.destination import Queue
 from jmsish.engine.outcomes import ACCEPTED, Modified, Source
+from jmsish.errors import ConnectionLostError
 from jmsish.modes import AcknowledgeMode
 from tests.broker.world import message as counted
 
@@ -178,7 +181,7 @@ def test_m83_without_acknowledgement_the_link_is_settled() -> None:
 )
 def test_m85_delivered_too_often(policy: str | None, name: str, fields: dict[str, object]) -> None:
     """By the header's delivery-count: one at the limit is handed over, one beyond it is refused by the policy."""
-    options = {} if policy is None else {"redelivery_outcome": policy}
+    options: dict[str, Any] = {} if policy is None else {"redelivery_outcome": policy}
     peer = Peer(max_redeliveries=2, **options)
     consumer = peer.consumer(peer.session(INDIVIDUAL))
     peer.messages = [counted("m3", delivery_count=3), counted("m2", delivery_count=2)]
@@ -213,3 +216,19 @@ def test_m88_the_end_of_a_session(handed_over: int) -> None:
     peer.run(consumer.session.close())
     failed = [f"failed 0-{handed_over - 1}"] if handed_over else []
     assert peer.told() == ["drain", *failed, f"released {handed_over}-4", "end"]
+
+
+@pytest.mark.parametrize("mode", [CLIENT, INDIVIDUAL])
+def test_m108_what_a_lost_connection_leaves(mode: AcknowledgeMode) -> None:
+    """Nothing: the buffer is empty, and what was handed over cannot be acknowledged any more; that is said."""
+    peer = Peer()
+    consumer = given(peer, mode, 5)
+    peer.receive(consumer, 2)
+    ledger = consumer.session.ledger
+    first = ledger.delivered[0]
+    peer.core.receive_eof()
+    assert not consumer.buffer and not ledger.delivered
+    with pytest.raises(ConnectionLostError):
+        ledger.acknowledge(first)
+    with pytest.raises(ConnectionLostError):
+        peer.run(consumer.receive(None, wait=False))

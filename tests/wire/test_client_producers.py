@@ -364,6 +364,26 @@ def test_a_link_that_goes_while_a_message_is_half_sent() -> None:
     assert not getattr(caught.value, "outcome_unknown", False)
 
 
+def test_m109_d11_sends_that_a_lost_connection_leaves_without_an_answer() -> None:
+    """They end with an error that says the outcome is unknown, callbacks in their order; one that still waited for
+    credit has not been sent, and its outcome is known. Nothing is sent again."""
+    peer = Posts(credit=2)
+    producer = peer.to(peer.auto(), Queue("q"))
+    peer.verdict = None
+    for number in (1, 2):
+        assert producer.post(message(number), Completion(lambda *_: None, TextMessage(f"m{number}"), producer.session))
+    peer.pump()
+    blocked = peer.begin(producer.send(message(3), None))
+    peer.core.receive_eof()
+    calls = list(peer.core.calls)
+    assert completions(peer)[:2] == ["m1", "m2"]
+    errors = [error for _, (error,) in calls[:2]]
+    assert all(isinstance(error, ConnectionLostError) and error.outcome_unknown for error in errors)
+    with pytest.raises(ConnectionLostError) as caught:
+        peer.run(blocked)
+    assert not caught.value.outcome_unknown and len(peer.posted) == 2
+
+
 def test_a_connection_that_goes_while_a_message_is_half_sent() -> None:
     """The same, told by the loss; a message that had left whole is in doubt."""
     peer = Posts()
