@@ -2,23 +2,18 @@
 
 Theory of operation.  A delivery is PREFETCHED while it waits in `buffer`, and leaves it in one of two ways: handed over
 to the application (the session then owns it), or given back to the queue as released, which leaves its count alone.
-
-Credit.  While a consumer is alone on its queue in its session, it keeps `prefetch` deliveries either under way or
-unread.  When the session has another consumer on the same queue, credit is granted on demand only (D2): by a receive
-that found the buffer empty, or by a listener; and the window starts at one, doubles each time the application has read
-it empty, and falls back to one when unread messages had to be given back.  So the idle consumer never sits on messages
-that its sibling is asked for, and the busy one loses little.
+What it asks the broker for is in `credit.py`.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from jmsish.client.arriving import begin_arrival
 from jmsish.client.attaching import what_is_missing, why_detached
+from jmsish.client.credit import CreditWindow
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.waiting import waits_to_receive
 from jmsish.engine.codec import split_header
@@ -32,7 +27,6 @@ if TYPE_CHECKING:
     from jmsish.client.subscriptions import Subscription
     from jmsish.destination import Destination
     from jmsish.engine.delivery import Delivery
-    from jmsish.engine.link import Link
 
 
 Read = Callable[["Delivery"], object]
@@ -41,139 +35,38 @@ Read = Callable[["Delivery"], object]
 UNREAD_ON_FAILURE = frozenset({AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK, AcknowledgeMode.NONE})
 """Where a body of the wrong type leaves its message unread."""
 
-DRAIN_PATIENCE = 0.25
-"""Seconds until a drain is asked for again, doubling: far above a round trip, far below what a person notices."""
-
 
 def _priority_of(delivery: Delivery) -> int:
     header = split_header(delivery.payload)[0]
     return 4 if header is None else header.priority
 
 
-class ClientConsumer:
+class ClientConsumer(CreditWindow):
     """One consumer (or browser) of a session."""
 
     def __init__(self, session: ClientSession, destination: Destination, *, prefetch: int, browsing: bool = False,
                  selector: str | None = None, no_local: bool = False, priority: int = 0,
                  subscription: Subscription | None = None) -> None:
-        self.session = session
+        super().__init__(session, prefetch, browsing)
         self.destination = destination
         self.selector = selector
         self.no_local = no_local
-        self.prefetch = prefetch
-        self.browsing = browsing
         self.priority = priority
         """Among the consumers of a queue, at the broker: who is asked first."""
         self.subscription = subscription
-        self.origin: Hashable = self if destination.is_topic else destination
-        """What it takes messages from.  Each consumer of a topic has a queue of its own at the broker, unless a named
-        subscription is what it reads."""
-        if subscription is not None:
-            self.origin = subscription
-        self.buffer: deque[Delivery] = deque()
+        self.origin = subscription or (self if destination.is_topic else destination)
         self.by_priority = session.connection.options.local_priority and not browsing
         """The buffer is ordered by priority, not by arrival."""
-        self.link: Link | None = None
         self.attached: Future[None] = Future()
         self.detached: Future[None] = Future()
         self.waiter: Future[None] | None = None
-        self.drained: Future[None] | None = None
-        self.listening = False
-        self.demand = False
-        self.window = 1
         self.unsettled = 0
         """Deliveries handed over and not yet settled: the link stays attached for them after a close."""
         self.in_transaction = False
-        self.closing = False
         self.closed = False
         self.failure: JMSError | None = None
         self.failures_in_row = 0
         self.failing_id: bytes | None = None
-
-    # -- credit ----------------------------------------------------------------------------------------------------
-
-    def credit_wanted(self) -> int:
-        """How many deliveries may be under way or unread just now."""
-        if self.closing or self.drained is not None:
-            return 0
-        if self.browsing:
-            return self.prefetch or 1
-        if not self.session.connection.was_started:
-            return 0
-        if self.prefetch == 0:
-            return 1 if self.demand or self.listening else 0
-        if self.session.has_sibling(self):
-            if self.demand or self.listening:
-                return min(self.window, self.prefetch)
-            return 0
-        return self.prefetch
-
-    def replenish(self) -> None:
-        """Grant credit once a quarter of the window is free, so that a flow is a rare frame."""
-        link = self.link
-        if link is None or not link.remote_attached:
-            return
-        wanted = self.credit_wanted()
-        missing = wanted - link.credit - len(self.buffer)
-        if missing > 0 and missing >= wanted >> 2:
-            link.flow(wanted - len(self.buffer))
-
-    def start_drain(self) -> Future[None] | None:
-        """Ask the broker to use or return the outstanding credit; None when there is none."""
-        link = self.link
-        if self.drained is not None:
-            return self.drained
-        if link is None or not link.remote_attached or (link.credit == 0 and not self._is_amid()):
-            return None
-        self.drained = Future()
-        link.flow(max(link.credit, 1), drain=True)
-        return self.drained
-
-    def _is_amid(self) -> bool:
-        """Whether half a delivery is here; one that is read while it arrives counts as whole."""
-        current = self.link.current if self.link is not None else None
-        return current is not None and current.stream is None
-
-    def wait_drained(self, drained: Future[None], deadline: float | None) -> Procedure[None]:
-        """Wait for the answer to a drain, asking again now and then until `deadline`.
-
-        Artemis leaves a drain unanswered that follows a grant by less than a moment, and answers the next.
-        """
-        connection = self.session.connection
-        patience = DRAIN_PATIENCE
-        while True:
-            until = connection.now + patience
-            last = deadline is not None and until >= deadline
-            want(self.session.engine_session, True)
-            try:
-                yield drained, deadline if last else until
-                return
-            except OperationTimeoutError:
-                link = self.link
-                if last or link is None or drained is not self.drained:
-                    raise
-                link.flow(max(link.credit, 1), drain=True)
-                patience *= 2
-            finally:
-                want(self.session.engine_session, False)
-
-    def on_credit(self) -> None:
-        """The broker moved our credit: a drain is answered once none is left and no delivery is half here.
-
-        Some brokers (proton-j: Artemis) answer in mid-delivery, and send the rest of it only for new credit.  An answer
-        nobody waits for any more (a receive that was cancelled) has taken credit away that is wanted.
-        """
-        link = self.link
-        if self.drained is None:
-            self.replenish()
-            return
-        if link is not None and link.credit > 0:
-            return
-        if link is not None and self._is_amid():
-            link.flow(1, drain=True)
-            return
-        drained, self.drained = self.drained, None
-        settle(drained)
 
     # -- deliveries ------------------------------------------------------------------------------------------------
 
@@ -218,6 +111,7 @@ class ClientConsumer:
             self.waiter = None
             settle(waiter)
         if self.listening:
+            self.session.unheard[self] = None
             self.session.prompt()
         if self.drained is not None:
             self.on_credit()
@@ -349,20 +243,6 @@ class ClientConsumer:
         finally:
             self.replenish()
 
-    def _drain(self) -> Procedure[None]:
-        """Have the broker use or return our credit; one that does not answer in time gets credit again."""
-        drained = self.start_drain()
-        if drained is not None:
-            try:
-                yield from self.wait_drained(drained, self.session.connection.request_deadline())
-            finally:
-                self.end_drain()
-
-    def end_drain(self) -> None:
-        """Credit may flow again, answered or not; whoever else waits for the answer waits no longer."""
-        drained, self.drained = self.drained, None
-        settle(drained)
-
     def browse(self) -> Procedure[Delivery | None]:
         """The next message to look at, or None; a stopped connection hides nothing from a browser."""
         self.session.check()
@@ -490,6 +370,8 @@ class ClientConsumer:
 
     def set_listening(self, listening: bool) -> None:
         self.listening = listening
+        if listening:
+            self.session.unheard[self] = None
         self.session.note_listeners()
         self.window = 1
         self.replenish()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from jmsish.client.arriving import ArrivingBody
     from jmsish.client.connection import ClientConnection
     from jmsish.client.consumer import ClientConsumer
+    from jmsish.client.credit import CreditWindow
     from jmsish.client.producer import ClientProducer
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.session import EngineSession
@@ -54,6 +55,8 @@ class ClientSession:
         """They once more, without browsers, by the queue or subscription that they read."""
         self._crowds: dict[Hashable, list[ClientConsumer]] = {}
         """Of these, what more than one reads."""
+        self.unheard: dict[ClientConsumer, None] = {}
+        """Those with a listener that something came for; some of it may have gone back."""
         self.involved: dict[ClientConsumer, None] = {}
         """Those that have taken something in the transaction that is open."""
         self.producers: list[ClientProducer] = []
@@ -104,13 +107,13 @@ class ClientSession:
                 elif not sharers:
                     del self._readers[consumer.origin]
 
-    def siblings(self, consumer: ClientConsumer) -> list[ClientConsumer]:
+    def siblings(self, consumer: CreditWindow) -> list[ClientConsumer]:
         """The other open consumers of this session on the same queue, with which it shares; under "never" with none."""
         if consumer.browsing or self.connection.options.cancel_on_commit == "never":
             return []
         return [each for each in self._readers.get(consumer.origin, ()) if each is not consumer]
 
-    def has_sibling(self, consumer: ClientConsumer) -> bool:
+    def has_sibling(self, consumer: CreditWindow) -> bool:
         """Asked for each message: it does not look through the consumers."""
         return consumer.origin in self._crowds and bool(self.siblings(consumer))
 
@@ -184,16 +187,23 @@ class ClientSession:
         if self.prompted is None:
             self.prompted = Future()
         prompted = self.prompted
-        if self.connection.started and any(c.listening and c.buffer for c in self.consumers):
+        if self.connection.started and self._ready_to_listen():
             self.prompt()
         return prompted
+
+    def _ready_to_listen(self) -> list[ClientConsumer]:
+        """The consumers whose listener has something to do; of those that have not, nothing is remembered."""
+        ready = [c for c in self.unheard if c.listening and c.buffer and not c.closing]
+        if len(ready) != len(self.unheard):
+            self.unheard = dict.fromkeys(ready)
+        return ready
 
     def next_for_listener(self) -> tuple[ClientConsumer, Delivery] | None:
         """The unread delivery that arrived first among the consumers with a listener, handed over."""
         if not self.connection.started or self.closing or self.failure is not None:
             return None
         while True:
-            ready = [c for c in self.consumers if c.listening and c.buffer and not c.closing]
+            ready = self._ready_to_listen()
             if not ready:
                 return None
             self.end_reading()

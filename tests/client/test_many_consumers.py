@@ -11,7 +11,7 @@ from jmsish.client.consumer import ClientConsumer
 from jmsish.client.session import ClientSession
 from jmsish.modes import AcknowledgeMode
 
-from .rig import Rig
+from .rig import Rig, decode
 
 
 class Untouched(list[ClientConsumer]):
@@ -63,3 +63,29 @@ def test_only_those_who_share_give_back_at_a_commit(rig: Rig) -> None:
     rig.run(second.close())
     assert not any(session.has_sibling(c) for c in session.consumers)
     assert rig.receive(first) == "m1"
+
+
+def test_a_listener_is_found_without_asking_the_others(rig: Rig) -> None:
+    """And those that something came for are served in the order in which it came."""
+    session, consumer = crowded(rig, AcknowledgeMode.CLIENT)
+    for each in session.consumers:
+        each.set_listening(True)
+    rig.send("elsewhere", queue="other-2")
+    untouched: Any = Untouched(session.consumers)
+    everyone, session.consumers = session.consumers, untouched
+    heard = []
+    while (ready := session.next_for_listener()) is not None:
+        heard.append(decode(ready[1]))
+        session.ledger.listener_returned()
+        prompt = session.listener_prompt()
+        assert prompt is not None
+        if not prompt.done():
+            rig.pump()
+    assert heard == ["m1", "m2", "m3", "m4", "elsewhere", "m5", "m6", "m7", "m8", "m9"]
+    session.consumers = everyone
+    consumer.set_listening(False)
+    rig.send("m10")
+    assert session.next_for_listener() is None
+    consumer.set_listening(True)
+    assert session.next_for_listener() is not None
+    rig.run(session.close())

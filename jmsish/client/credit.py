@@ -1,0 +1,149 @@
+"""The credit of a consumer: how much the broker may send it ahead, and how that is taken back.
+
+While a consumer is alone on its queue in its session, it keeps `prefetch` deliveries either under way or unread.  When
+the session has another consumer on the same queue, credit is granted on demand only (D2): by a receive that found the
+buffer empty, or by a listener; and the window starts at one, doubles each time the application has read it empty, and
+falls back to one when unread messages had to be given back.  So the idle consumer never sits on messages that its
+sibling is asked for, and the busy one loses little.
+
+Credit is taken back by a drain: "send what you have, then forget the rest" (Part 2, 2.6.7).  Its answer is the one
+way to know that nothing is under way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from jmsish.client.procedures import Procedure, settle
+from jmsish.engine.streaming import want
+from jmsish.errors import OperationTimeoutError
+
+if TYPE_CHECKING:
+    from jmsish.client.session import ClientSession
+    from jmsish.engine.delivery import Delivery
+    from jmsish.engine.link import Link
+
+DRAIN_PATIENCE = 0.25
+"""Seconds until a drain is asked for again, doubling: far above a round trip, far below what a person notices."""
+
+
+class CreditWindow:
+    """The part of a consumer that asks for messages."""
+
+    origin: Hashable
+    """What it takes messages from: consumers with the same are siblings.  Each consumer of a topic has a queue of its
+    own at the broker, unless a named subscription is what it reads."""
+
+    def __init__(self, session: ClientSession, prefetch: int, browsing: bool) -> None:
+        self.session = session
+        self.prefetch = prefetch
+        self.browsing = browsing
+        self.link: Link | None = None
+        self.buffer: deque[Delivery] = deque()
+        self.drained: Future[None] | None = None
+        """Who waits for the answer to a drain."""
+        self.listening = False
+        self.demand = False
+        """A receive waits for what is not in the buffer."""
+        self.window = 1
+        self.closing = False
+
+    def credit_wanted(self) -> int:
+        """How many deliveries may be under way or unread just now."""
+        if self.closing or self.drained is not None:
+            return 0
+        if self.browsing:
+            return self.prefetch or 1
+        if not self.session.connection.was_started:
+            return 0
+        if self.prefetch == 0:
+            return 1 if self.demand or self.listening else 0
+        if self.session.has_sibling(self):
+            if self.demand or self.listening:
+                return min(self.window, self.prefetch)
+            return 0
+        return self.prefetch
+
+    def replenish(self) -> None:
+        """Grant credit once a quarter of the window is free, so that a flow is a rare frame."""
+        link = self.link
+        if link is None or not link.remote_attached:
+            return
+        wanted = self.credit_wanted()
+        missing = wanted - link.credit - len(self.buffer)
+        if missing > 0 and missing >= wanted >> 2:
+            link.flow(wanted - len(self.buffer))
+
+    def start_drain(self) -> Future[None] | None:
+        """Ask the broker to use or return the outstanding credit; None when there is none."""
+        link = self.link
+        if self.drained is not None:
+            return self.drained
+        if link is None or not link.remote_attached or (link.credit == 0 and not self._is_amid()):
+            return None
+        self.drained = Future()
+        link.flow(max(link.credit, 1), drain=True)
+        return self.drained
+
+    def _is_amid(self) -> bool:
+        """Whether half a delivery is here; one that is read while it arrives counts as whole."""
+        current = self.link.current if self.link is not None else None
+        return current is not None and current.stream is None
+
+    def wait_drained(self, drained: Future[None], deadline: float | None) -> Procedure[None]:
+        """Wait for the answer to a drain, asking again now and then until `deadline`.
+
+        Artemis leaves a drain unanswered that follows a grant by less than a moment, and answers the next.
+        """
+        connection = self.session.connection
+        patience = DRAIN_PATIENCE
+        while True:
+            until = connection.now + patience
+            last = deadline is not None and until >= deadline
+            want(self.session.engine_session, True)
+            try:
+                yield drained, deadline if last else until
+                return
+            except OperationTimeoutError:
+                link = self.link
+                if last or link is None or drained is not self.drained:
+                    raise
+                link.flow(max(link.credit, 1), drain=True)
+                patience *= 2
+            finally:
+                want(self.session.engine_session, False)
+
+    def on_credit(self) -> None:
+        """The broker moved our credit: a drain is answered once none is left and no delivery is half here.
+
+        Some brokers (proton-j: Artemis) answer in mid-delivery, and send the rest of it only for new credit.  An answer
+        nobody waits for any more (a receive that was cancelled) has taken credit away that is wanted.
+        """
+        link = self.link
+        if self.drained is None:
+            self.replenish()
+            return
+        if link is not None and link.credit > 0:
+            return
+        if link is not None and self._is_amid():
+            link.flow(1, drain=True)
+            return
+        drained, self.drained = self.drained, None
+        settle(drained)
+
+    def _drain(self) -> Procedure[None]:
+        """Have the broker use or return our credit; one that does not answer in time gets credit again."""
+        drained = self.start_drain()
+        if drained is not None:
+            try:
+                yield from self.wait_drained(drained, self.session.connection.request_deadline())
+            finally:
+                self.end_drain()
+
+    def end_drain(self) -> None:
+        """Credit may flow again, answered or not; whoever else waits for the answer waits no longer."""
+        drained, self.drained = self.drained, None
+        settle(drained)
