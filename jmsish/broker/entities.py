@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -12,6 +12,7 @@ from jmsish.broker.views import QueueView, SubscriptionView
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
     from jmsish.broker.exchanges import Exchange
+    from jmsish.broker.subscriptions import Subscription
 
 CONFLICT, NOT_FOUND, BAD_REQUEST = 409, 404, 400
 
@@ -32,6 +33,8 @@ class Kind:
     """Names that other brokers have for it; of their attributes, those without a meaning here are passed over."""
     operations: ClassVar[tuple[str, ...]]
     attributes: ClassVar[tuple[str, ...]]
+    settings: ClassVar[Container[str]] = ()
+    """The attributes that can be given, by our names and by those of others."""
 
     def create(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Make one; its attributes. Refused where there is one of that name."""
@@ -57,8 +60,12 @@ class Kind:
         """Figures by the names that Broker-J has for them."""
         raise NotImplementedError
 
-    def all(self, broker: Broker) -> Iterator[dict[str, Any]]:
-        """The attributes of each, in the order of their making."""
+    def entities(self, broker: Broker) -> Iterable[Any]:
+        """Each of them, in the order of their making."""
+        raise NotImplementedError
+
+    def describe(self, entity: Any) -> dict[str, Any]:
+        """The attributes of one of them."""
         raise NotImplementedError
 
 
@@ -85,6 +92,7 @@ class QueueKind(Kind):
     aliases = ("org.apache.qpid.Queue", "org.apache.qpid.StandardQueue", "org.apache.qpid.PriorityQueue")
     operations = ("CREATE", "READ", "UPDATE", "DELETE", "PURGE")
     attributes = ("name", "identity", "type", "temporary", *SETTING_NAMES, *_COUNTERS)
+    settings = frozenset({*SETTING_NAMES, *_FOREIGN_SETTINGS})
 
     def create(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         if name in broker.router.queues:
@@ -93,7 +101,7 @@ class QueueKind(Kind):
         return self.read(broker, name)
 
     def read(self, broker: Broker, name: str) -> dict[str, Any]:
-        return _attributes_of(self._find(broker, name))
+        return self.describe(self._find(broker, name))
 
     def update(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         view = self._find(broker, name)
@@ -108,8 +116,16 @@ class QueueKind(Kind):
     def purge(self, broker: Broker, name: str) -> int:
         return self._find(broker, name).purge()
 
-    def all(self, broker: Broker) -> Iterator[dict[str, Any]]:
-        return (_attributes_of(view) for view in broker.queues())
+    def entities(self, broker: Broker) -> Iterable[QueueView]:
+        return broker.queues()
+
+    def describe(self, entity: QueueView) -> dict[str, Any]:
+        settings = entity.settings
+        found: dict[str, Any] = {"name": entity.name, "identity": entity.name, "type": self.name}
+        found["temporary"] = entity.is_temporary
+        found.update((name, getattr(settings, name)) for name in SETTING_NAMES)
+        found.update((name, getattr(entity, name)) for name in _COUNTERS)
+        return found
 
     def _find(self, broker: Broker, name: str) -> QueueView:
         if name not in broker.router.queues:
@@ -117,22 +133,14 @@ class QueueKind(Kind):
         return broker.queue(name)
 
 
-def _attributes_of(view: QueueView) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": view.name, "identity": view.name, "type": QueueKind.name}
-    found["temporary"] = view.is_temporary
-    found.update(asdict(view.settings))
-    found.update((name, getattr(view, name)) for name in _COUNTERS)
-    return found
-
-
 def _settings(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by our names. In camelCase they are another broker's: of those, what is not known is passed over."""
+    """Settings by our names."""
     found: dict[str, Any] = {}
     for key, value in attributes.items():
         if key in _FOREIGN_SETTINGS:
             name, values = _FOREIGN_SETTINGS[key]
-            found[name] = 0 if value == -1 else values.get(value, value)
-        elif key in SETTING_NAMES or key.islower():
+            found[name] = 0 if value == -1 else values.get(value, value) if isinstance(value, str) else value
+        else:
             found[key] = value
     return {key: _plain(key, value) for key, value in found.items()}
 
@@ -163,39 +171,37 @@ class TopicKind(Kind):
     def create(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         if broker.router.exchanges.get(name) is not None:
             raise Refused(CONFLICT, f"there is an exchange {name!r} already")
-        unknown = [key for key in attributes if key.islower() and key not in self.attributes]
-        if unknown:
-            raise Refused(BAD_REQUEST, f"a topic has no attribute {unknown[0]!r}")
+        if attributes:
+            raise Refused(BAD_REQUEST, f"a topic has no setting {next(iter(attributes))!r}")
         broker.declare_exchange(name, self.name)
         return self.read(broker, name)
 
     def read(self, broker: Broker, name: str) -> dict[str, Any]:
-        return _topic(self._find(broker, name))
+        return self.describe(self._find(broker, name))
 
     def delete(self, broker: Broker, name: str) -> None:
         broker.delete_exchange(self._find(broker, name).name)
 
-    def all(self, broker: Broker) -> Iterator[dict[str, Any]]:
-        return (_topic(exchange) for exchange in broker.router.exchanges if exchange.type == self.name)
+    def entities(self, broker: Broker) -> Iterable[Exchange]:
+        return (exchange for exchange in broker.router.exchanges if exchange.type == self.name)
+
+    def describe(self, entity: Exchange) -> dict[str, Any]:
+        return {
+            "name": entity.name,
+            "identity": entity.name,
+            "type": self.name,
+            "temporary": entity.owner is not None,
+            "bindings": entity.table.size,
+            "received": entity.received,
+            "routed": entity.routed,
+            "dropped": entity.dropped,
+        }
 
     def _find(self, broker: Broker, name: str) -> Exchange:
         exchange = broker.router.exchanges.get(name)
         if exchange is None or exchange.type != self.name:
             raise Refused(NOT_FOUND, f"there is no topic {name!r}")
         return exchange
-
-
-def _topic(exchange: Exchange) -> dict[str, Any]:
-    return {
-        "name": exchange.name,
-        "identity": exchange.name,
-        "type": TopicKind.name,
-        "temporary": exchange.owner is not None,
-        "bindings": exchange.table.size,
-        "received": exchange.received,
-        "routed": exchange.routed,
-        "dropped": exchange.dropped,
-    }
 
 
 class SubscriptionKind(Kind):
@@ -210,25 +216,25 @@ class SubscriptionKind(Kind):
     )  # fmt: skip
 
     def read(self, broker: Broker, name: str) -> dict[str, Any]:
-        return _subscription(self._find(broker, name))
+        return self.describe(self._find(broker, name))
 
     def delete(self, broker: Broker, name: str) -> None:
-        broker.delete_queue(self._find(broker, name).queue)
+        broker.delete_queue(self._find(broker, name).queue.name)
 
-    def all(self, broker: Broker) -> Iterator[dict[str, Any]]:
-        return (_subscription(view) for view in broker.subscriptions())
+    def entities(self, broker: Broker) -> Iterable[Subscription]:
+        return broker.router.subscriptions
 
-    def _find(self, broker: Broker, name: str) -> SubscriptionView:
-        for view in broker.subscriptions():
-            if view.queue == name:
-                return view
-        raise Refused(NOT_FOUND, f"there is no subscription with the queue {name!r}")
+    def describe(self, entity: Subscription) -> dict[str, Any]:
+        found = asdict(SubscriptionView(entity))
+        found["identity"] = found.pop("queue")
+        return {"type": self.name, **found}
 
-
-def _subscription(view: SubscriptionView) -> dict[str, Any]:
-    found = asdict(view)
-    found["identity"] = found.pop("queue")
-    return {"type": SubscriptionKind.name, **found}
+    def _find(self, broker: Broker, name: str) -> Subscription:
+        queue = broker.router.queues.get(name)
+        subscription = None if queue is None else broker.router.subscriptions.of(queue)
+        if subscription is None:
+            raise Refused(NOT_FOUND, f"there is no subscription with the queue {name!r}")
+        return subscription
 
 
 class BrokerKind(Kind):
@@ -240,18 +246,21 @@ class BrokerKind(Kind):
     attributes = ("name", "identity", "type", "queues", "messages", "connections")
 
     def read(self, broker: Broker, name: str) -> dict[str, Any]:
-        queues = broker.queues()
+        return self.describe(broker)
+
+    def entities(self, broker: Broker) -> Iterable[Broker]:
+        return (broker,)
+
+    def describe(self, entity: Broker) -> dict[str, Any]:
+        broker, queues = entity, entity.router.queues.values()
         return {
             "name": broker.name,
             "identity": broker.name,
             "type": self.name,
             "queues": len(queues),
-            "messages": sum(view.depth for view in queues),
+            "messages": sum(queue.depth for queue in queues),
             "connections": len(broker.connections()),
         }
-
-    def all(self, broker: Broker) -> Iterator[dict[str, Any]]:
-        yield self.read(broker, broker.name)
 
     def statistics(self, broker: Broker) -> dict[str, Any]:
         found = self.read(broker, broker.name)

@@ -9,6 +9,8 @@ links: who brings requests and carries answers is `management_links`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
+from sys import maxsize
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jmsish.broker.entities import BAD_REQUEST, KINDS, Kind, Refused
@@ -57,7 +59,12 @@ class Answer(NamedTuple):
 
 def answer(broker: Broker, payload: bytes) -> tuple[str | None, bytes]:
     """Do what a message asks: where its answer is to go (None for nowhere), and the answer in octets."""
-    message = ReceivedMessage(payload)
+    try:
+        message = ReceivedMessage(payload)
+        message.check()
+        properties = message.properties()
+    except DecodeError:
+        return None, b""  # nobody can be told: it cannot be read where the answer is to go
     try:
         request = _request(message)
         said = _do(broker, request)
@@ -65,8 +72,8 @@ def answer(broker: Broker, payload: bytes) -> tuple[str | None, bytes]:
         said = Answer(refused.status, str(refused), None)
     except DecodeError as error:
         said = Answer(BAD_REQUEST, f"the request cannot be read: {error}", None)
-    reply_to = message.property(REPLY_TO)
-    return (reply_to if isinstance(reply_to, str) else None), _octets(message, said)
+    reply_to = properties[REPLY_TO]
+    return (reply_to if isinstance(reply_to, str) else None), _octets(properties, said)
 
 
 def _request(message: ReceivedMessage) -> Request:
@@ -94,7 +101,7 @@ def _do(broker: Broker, request: Request) -> Answer:
         raise Refused(NOT_IMPLEMENTED, f"{request.operation} is not known for {request.type}: {kind.operations}")
     name = _name(request)
     try:
-        return operation(broker, kind, name, _attributes(request))
+        return operation(broker, kind, name, _attributes(request, kind))
     except (ValueError, TypeError, JMSError) as error:
         raise Refused(BAD_REQUEST, str(error)) from error
 
@@ -127,13 +134,19 @@ def _name(request: Request) -> str:
     raise Refused(BAD_REQUEST, "the application property 'name' is missing: which one is meant?")
 
 
-def _attributes(request: Request) -> dict[str, Any]:
+def _attributes(request: Request, kind: Kind) -> dict[str, Any]:
+    """The attributes in the body. Of another broker's types those in camelCase that mean nothing here are left out."""
     body = request.body
     if body is None:
         return {}
     if not isinstance(body, dict) or not all(isinstance(key, str) for key in body):
         raise Refused(BAD_REQUEST, "the body must be a map of attributes by name")
-    return {key: value for key, value in body.items() if key not in (*_NAMES, "type")}
+    foreign = request.type != kind.name
+    return {
+        key: value
+        for key, value in body.items()
+        if key not in (*_NAMES, "type") and (key in kind.settings or key.islower() or not foreign)
+    }
 
 
 # --- operations on one entity
@@ -182,9 +195,12 @@ def _query(broker: Broker, request: Request) -> Answer:
     wanted = _wanted_attributes(request.body)
     kinds = KINDS if _entity_type(request) is None else (_kind(str(_entity_type(request))),)
     columns = wanted or tuple(dict.fromkeys(name for kind in kinds for name in kind.attributes))
-    rows = [[entity.get(name) for name in columns] for kind in kinds for entity in kind.all(broker)]
-    offset, count = _number(request, "offset", 0), _number(request, "count", len(rows))
-    return Answer(OK, "OK", {"attributeNames": list(columns), "results": rows[offset : offset + count]})
+    offset, count = _number(request, "offset", 0), _number(request, "count", maxsize)
+    # What is not asked for is not looked at: a page of a thousand costs a thousand, wherever it is.
+    every = ((kind, entity) for kind in kinds for entity in kind.entities(broker))
+    page = islice(every, min(offset, maxsize), min(offset + count, maxsize))
+    rows = [[attributes.get(name) for name in columns] for attributes in (kind.describe(each) for kind, each in page)]
+    return Answer(OK, "OK", {"attributeNames": list(columns), "results": rows})
 
 
 def _entity_type(request: Request) -> str | None:
@@ -228,8 +244,8 @@ def _inquire(request: Request) -> Answer:
 # --- the answer
 
 
-def _octets(request: ReceivedMessage, said: Answer) -> bytes:
-    properties = request.properties()
+def _octets(properties: list[Any], said: Answer) -> bytes:
+    """``properties`` are those of the request."""
     correlation = properties[CORRELATION_ID]
     if correlation is None:
         correlation = properties[MESSAGE_ID]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jmsish.broker.entities import QueueKind
 from jmsish.broker.management import answer
 from jmsish.engine.codec import AMQP_VALUE, CORRELATION_ID, DATA, ReceivedMessage, encode_message
 from jmsish.engine.outcomes import ACCEPTED, Target
@@ -94,11 +95,21 @@ def test_a_request_that_cannot_be_done_says_why(
 
 @pytest.mark.parametrize(
     "attributes",
-    [{"max_mesages": 1}, {"max_messages": -1}, {"overflow": "explode"}, {"durable": "yes"}, ["a", "list"], {1: 2}],
+    [
+        {"max_mesages": 1},
+        {"maxMessages": 1},
+        {"max_messages": -1},
+        {"overflow": "explode"},
+        {"overflowPolicy": []},
+        {"durable": "yes"},
+        ["a", "list"],
+        {1: 2},
+    ],  # fmt: skip
 )
 def test_wrong_attributes_change_nothing(world: World, attributes: Any) -> None:
     assert ask(world, "CREATE", QUEUE, attributes, name="q")[0] == 400
     assert [view.name for view in world.broker.queues()] == []
+    assert ask(world, "CREATE", TOPIC, {"durable": True}, name="t")[0] == 400
 
 
 def test_a_request_of_broken_octets_is_answered_too(world: World) -> None:
@@ -288,3 +299,39 @@ def test_settings_as_texts_and_by_broker_js_names(world: World) -> None:
     status, description, _ = ask(world, "CREATE", QUEUE, {"durable": "maybe"}, name="other")
     assert status == 400 and "durable must be true or false" in description
     assert ask(world, "CREATE", QUEUE, {"max_messages": "many"}, name="other")[0] == 400
+
+
+def test_requests_that_cannot_be_read_hurt_nobody(world: World) -> None:
+    """Unreadable where the answer is to go: nobody is told. Unreadable elsewhere: 400. The broker goes on."""
+    peer = world.connect()
+    answers, sender = peer.receiver(dynamic=True, address=None, credit=10), peer.sender("$management")
+    address = answers.link.remote_source.address
+    good = request("CREATE", QUEUE, name="qqqq", reply_to=address)
+    assert sender.transfer(good.replace(b"m1", b"\xff\xff")) == []
+    sender.transfer(good.replace(b"qqqq", b"\xff\xff\xff\xff"))
+    world.run()
+    (delivery,) = answers.take()
+    assert ReceivedMessage(delivery.payload).application_properties()["statusCode"] == 400
+    assert not sender.detached and not peer.failed and "qqqq" not in world.broker.router.queues
+
+
+def test_an_unreadable_request_in_a_transaction_leaves_the_rest_of_the_commit_whole(world: World) -> None:
+    peer = world.connect()
+    controller = peer.controller()
+    txn_id = controller.declare()
+    sender = peer.sender("$management")
+    bad = request("CREATE", QUEUE, name="made").replace(b"m1", b"\xff\xff")
+    sender.transfer(bad, state=in_transaction(txn_id))
+    peer.sender("q").send("m1", state=in_transaction(txn_id))
+    assert controller.commit(txn_id) is None and world.bodies() == ["m1"]
+
+
+def test_a_page_of_a_query_looks_at_no_other_entities(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        world.broker.declare_queue(f"q{number}")
+    looked_at: list[str] = []
+    describe = QueueKind.describe
+    monkeypatch.setattr(QueueKind, "describe", lambda kind, view: looked_at.append(view.name) or describe(kind, view))
+    table = ask(world, "QUERY", NODE, {"attributeNames": ["name"]}, offset=Int(15), count=Int(2))[2]
+    assert table["results"] == [["q15"], ["q16"]] and looked_at == ["q15", "q16"]
+    assert ask(world, "QUERY", QUEUE, offset=ULong(2**64 - 1), count=ULong(2**64 - 1))[2]["results"] == []
