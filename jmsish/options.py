@@ -93,7 +93,8 @@ class ConnectionOptions(_Checked):
     close_timeout: float | None = _option(60, _WAIT)
     """How long a close waits for the broker."""
     idle_timeout: float = _option(60, seconds(optional=False))
-    """After how long without a word from the broker the connection counts as lost; 0 never."""
+    """After how long without a word from the broker the connection counts as lost; 0 never. The broker is told half of
+    it (Part 2, 2.4.5); Qpid Broker-J takes no connection that says less than a second."""
     resend_in_flight: bool = _option(False, FLAG)
     """Whether sends whose outcome a lost connection left unknown are sent again (duplicates are possible)."""
     max_redeliveries: int | None = _option(None, count(0, optional=True))
