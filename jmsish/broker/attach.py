@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from jmsish.broker.coordinator import ControlLink
 from jmsish.broker.exchanges import TOPIC, Exchange
 from jmsish.broker.filters import Filters
+from jmsish.broker.gates import GateClosed
 from jmsish.broker.groups import Selects
 from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.management import ADDRESS as MANAGEMENT
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.patterns import ANY, normalised
+from jmsish.broker.pending import Pending
 from jmsish.broker.queues import Queue
 from jmsish.broker.refusals import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, RESOURCE_LOCKED, Refusal
 from jmsish.broker.router import KINDS, QUEUE, Topic, kind_of
@@ -61,7 +63,7 @@ _NO_OUTCOME_NAMES: Final = frozenset(
 )
 
 Node = Queue | Exchange
-Terminal = OutgoingLink | IncomingLink | ControlLink | Lookup
+Terminal = OutgoingLink | IncomingLink | ControlLink | Lookup | Pending
 
 
 def answer(connection: ServerConnection, link: Link) -> Terminal | None:
@@ -75,6 +77,9 @@ def answer(connection: ServerConnection, link: Link) -> Terminal | None:
     except Refusal as refusal:
         link.refuse(refusal.error)
         return None
+    except GateClosed as closed:
+        waiting: Terminal | None = Pending(connection, link, answer).wait(closed.gate)
+        return waiting
 
 
 def _control(connection: ServerConnection, link: Link) -> ControlLink:

@@ -52,6 +52,7 @@ class Broker:
         self._users = Users(self.config.users)
         self.settlement = Settlement()
         self.router = Router(self.config, self)
+        self.freezes = self.router.freezes
         self.management = ManagementNode(self)
         self._connections: dict[ServerConnection, None] = {}
         self._containers: dict[str, list[ServerConnection]] = {}
@@ -88,6 +89,8 @@ class Broker:
             unfinished, self._unfinished = self._unfinished, []
             for queue in unfinished:
                 queue.wake()
+        if self.freezes.unfinished:
+            self.freezes.call_on()
         self._bury()
         # A queue may be marked again while it is served, by a default outcome that puts back: it is served again.
         while self._dirty:
@@ -103,7 +106,7 @@ class Broker:
     @property
     def unfinished(self) -> bool:
         """There is more to do than was done in the last step, for the sake of all others: call it again soon."""
-        return bool(self._unfinished)
+        return bool(self._unfinished or self.freezes.unfinished)
 
     def _bury(self) -> None:
         for queue, entry, reason, error in self.settlement.take_dead():
@@ -116,6 +119,7 @@ class Broker:
     def close(self, reason: str = "the broker stops") -> None:
         """End all connections with a word of farewell."""
         error = AmqpError("amqp:connection:forced", reason)
+        self.freezes.stop()
         for connection in list(self._connections):
             connection.close(error)
         self._bury()

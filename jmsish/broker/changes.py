@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from jmsish.broker.exchanges import Exchange
     from jmsish.broker.queues import Queue
 
+Mark = tuple[Any, ...]
+"""How far a collection had come, for :meth:`Changes.back_to`."""
 Item = Binding | Sequence[Any]
 """A binding as one says it in a list: a Binding, or ``(queue, key)``, or ``(queue, key, arguments)``."""
 
@@ -93,6 +95,29 @@ class Changes:
         """Take all bindings of a target away, by its identity."""
         for bound in self.table.of(target):
             self._remove(bound)
+
+    def unbind_gone(self, target: str) -> bool:
+        """Take the bindings away of a target that was deleted; whether one was bound only in this collection.
+
+        A new one of the same name keeps its own.
+        """
+        fresh = False
+        for bound in self.table.of(target):
+            if (bound.queue or bound.exchange).deleted:  # type: ignore[union-attr]
+                fresh = fresh or bound in self._fresh
+                self._remove(bound)
+        return fresh
+
+    # --- up to here, and back
+
+    def mark(self) -> Mark:
+        """How far it has come."""
+        return self.table, len(self._fresh), dict(self._targets)
+
+    def back_to(self, mark: Mark) -> None:
+        """Forget what was collected since."""
+        self.table, fresh, self._targets = mark
+        del self._fresh[fresh:]
 
     # --- by names
 

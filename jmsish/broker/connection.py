@@ -22,6 +22,7 @@ from jmsish.broker.greeting import admit
 from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.order import Entry
 from jmsish.broker.outgoing import OutgoingLink
+from jmsish.broker.pending import Pending
 from jmsish.broker.queues import Queue
 from jmsish.broker.subscriptions import Lookup
 from jmsish.broker.transactions import Transaction
@@ -187,6 +188,8 @@ class ServerConnection:
                 terminal.flowed(properties)
         elif isinstance(terminal, Lookup) and not terminal.over:
             terminal.flowed()
+        elif isinstance(terminal, Pending):
+            terminal.flowed(properties)
 
     def _delivered(self, link: Link, delivery: Delivery) -> None:
         terminal: IncomingLink | ControlLink | None = link.context
@@ -221,7 +224,7 @@ class ServerConnection:
     def census(self) -> tuple[int, int, int]:
         """How many sessions there are, links on which the peer sends, and links on which it receives."""
         terminals = [terminal for session in self._sessions for terminal in session.context]
-        receivers = sum(isinstance(terminal, (OutgoingLink, Lookup)) for terminal in terminals)
+        receivers = sum(isinstance(terminal, (OutgoingLink, Lookup, Pending)) for terminal in terminals)
         return len(self._sessions), len(terminals) - receivers, receivers
 
     def is_posting(self, txn_id: bytes) -> bool:
@@ -335,6 +338,7 @@ class ServerConnection:
             self._lose_session(session)
         self._sessions.clear()
         self.broker.router.subscriptions.ended(self)
+        self.broker.freezes.lost(self)
         for node in self.temporaries:
             self._delete(node)
         self.temporaries.clear()

@@ -41,7 +41,7 @@ def allows_rejected(source: object) -> bool:
 class ControlLink:
     """One link to the coordinator. Its transactions live as long as it does (4.1)."""
 
-    __slots__ = ("_connection", "_held", "_link", "_owned", "over")
+    __slots__ = ("_connection", "_held", "_link", "_owned", "_waiting", "over")
 
     def __init__(self, connection: ServerConnection, link: Link) -> None:
         self._connection = connection
@@ -49,6 +49,8 @@ class ControlLink:
         self._owned: dict[bytes, Transaction] = {}
         self._held: deque[tuple[Delivery, DeliveryState]] = deque()
         """Answers that wait until a message acquired under a transaction is given up before the peer (T86)."""
+        self._waiting: dict[Transaction, None] = {}
+        """Those whose commit waits for messages that wait for a frozen exchange."""
         self.over = False
         """Detached; what was still on its way is dropped."""
 
@@ -99,6 +101,16 @@ class ControlLink:
             self._owned[command.txn_id] = transaction
             return self._detach(AmqpError(ROLLBACK, "discharged while a message of it was still on its way"))
         del self._connection.transactions[command.txn_id]
+        if transaction.parked and not command.fail and transaction.failure is None:
+            self._waiting[transaction] = None
+            transaction.resume = lambda: self._discharge_now(delivery, command, transaction)
+            return
+        self._discharge_now(delivery, command, transaction)
+
+    def _discharge_now(self, delivery: Delivery, command: Discharge, transaction: Transaction) -> None:
+        """No message of it waits for a frozen exchange any more."""
+        self._waiting.pop(transaction, None)
+        self._connection.broker.touch(self._connection)
         settlement = self._connection.broker.settlement
         refusal = None if command.fail else transaction.refusal()
         if refusal is not None:
@@ -163,5 +175,9 @@ class ControlLink:
         settlement = self._connection.broker.settlement
         for txn_id, transaction in owned.items():
             del self._connection.transactions[txn_id]
+            transaction.mourn(reason)
+            transaction.roll_back(settlement)
+        waiting, self._waiting = self._waiting, {}
+        for transaction in waiting:
             transaction.mourn(reason)
             transaction.roll_back(settlement)

@@ -28,6 +28,7 @@ from jmsish.broker.bindings import (
     identity,
 )
 from jmsish.broker.changes import Changes, Item
+from jmsish.broker.gates import Gate, GateClosed, Waiter
 from jmsish.broker.patterns import normalised
 from jmsish.broker.policy import ExchangeSettings, near_miss
 from jmsish.broker.queues import Queue
@@ -63,8 +64,8 @@ class Exchange:
     """One exchange."""
 
     __slots__ = (
-        "alternate", "alternate_of", "deleted", "dropped", "home", "last", "name", "octets", "owner", "publishers",
-        "rejected", "released", "routed", "sequence", "settings", "simple", "table", "type", "unroutable",
+        "alternate", "alternate_of", "deleted", "dropped", "gate", "home", "last", "name", "octets", "owner",
+        "publishers", "rejected", "released", "routed", "sequence", "settings", "simple", "table", "type", "unroutable",
     )  # fmt: skip
     kind: Final = EXCHANGE
 
@@ -75,6 +76,8 @@ class Exchange:
         self.owner = owner
         """The connection a temporary topic belongs to."""
         self.table: Table = TABLES[type]()
+        self.gate = Gate(name)
+        """Before its table: whoever routes or binds passes it, or waits there (see `freezes`)."""
         self.deleted = False
         self.publishers: dict[Publisher, None] = {}
         self.alternate: Exchange | None = None
@@ -190,9 +193,7 @@ class Exchange:
             return
         bound.matched += 1
         if bound.exchange is not None:
-            routed = bound.exchange.route(key, payload, count, None, DISCARD)
-            if routed.refusal(1, len(payload)) is None:
-                routed.add(arrival)
+            Initial(bound.exchange, key, arrival, count).go()
         elif bound.queue is not None and bound.queue.refusal(1, len(payload)) is None:
             bound.queue.add(arrival.copy())
 
@@ -241,7 +242,11 @@ class Exchange:
         changes.put_in_force()
 
     def unbind_all(self, target: str) -> None:
-        """A queue or exchange goes, and its bindings with it, in one step."""
+        """A queue or exchange goes, and its bindings with it, in one step: at the thaw, if somebody holds this one."""
+        hold = self.gate.hold
+        if hold is not None:
+            hold.target_gone(target)
+            return
         changes = Changes(self)
         changes.unbind_all(target)
         changes.put_in_force()
@@ -267,8 +272,32 @@ class Exchange:
 
     @property
     def is_used(self) -> bool:
-        """Whether it has bindings, links or exchanges whose alternate it is."""
-        return bool(self.table.size or self.publishers or self.alternate_of)
+        """Whether it has bindings, links, exchanges whose alternate it is, or somebody who waits for it or holds it."""
+        return bool(self.table.size or self.publishers or self.alternate_of or self.gate.closed)
+
+
+class Initial(Waiter):
+    """The last message of an exchange, on its way to another one that was bound to it."""
+
+    __slots__ = ("_arrival", "_count", "_exchange", "_key")
+
+    def __init__(self, exchange: Exchange, key: str, arrival: Arrival, count: int) -> None:
+        super().__init__()
+        self._exchange = exchange
+        self._key = key
+        self._arrival = arrival
+        self._count = count
+
+    def go(self) -> None:
+        """It goes to the queues that the other leads to, all or none; no sender is there to hear of it."""
+        arrival = self._arrival
+        try:
+            routed = self._exchange.route(self._key, arrival.payload, self._count, None, DISCARD)
+        except GateClosed as closed:
+            closed.gate.come(self)
+            return
+        if routed.refusal(1, len(arrival.payload)) is None:
+            routed.add(arrival)
 
 
 class Nameless(Exchange):

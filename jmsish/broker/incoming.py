@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from jmsish.broker.coordinator import allows_rejected
 from jmsish.broker.exchanges import DISCARD, RELEASE, Exchange, Routed
+from jmsish.broker.gates import GateClosed
 from jmsish.broker.intake import address_of, read, subject_of
 from jmsish.broker.management import ADDRESS as MANAGEMENT
 from jmsish.broker.parking import Parked
@@ -35,14 +36,14 @@ class IncomingLink:
     """A link on which the broker receives messages."""
 
     __slots__ = (
-        "_fed", "_link", "_recent", "_second", "_starving", "connection", "made", "over", "parked", "queue", "sink", "topic",
-        "waiting",
+        "_connection", "_fed", "_link", "_recent", "_second", "_starving", "made", "over", "parked", "queue", "sink",
+        "topic", "waiting",
     )  # fmt: skip
 
     def __init__(
         self, connection: ServerConnection, link: Link, queue: Queue | None, topic: Topic | None = None
     ) -> None:
-        self.connection = connection
+        self._connection = connection
         self._link = link
         self._second = link.rcv_settle_mode == 1
         self._fed = False
@@ -95,7 +96,7 @@ class IncomingLink:
 
     def _grant(self, credit: int) -> None:
         self._link.flow(credit)
-        self.connection.broker.touch(self.connection)
+        self._connection.broker.touch(self._connection)
 
     def _room_in(self, queue: Queue) -> int:
         """The credit that a queue allows which holds its senders back; for none at all it says when to ask again."""
@@ -124,7 +125,7 @@ class IncomingLink:
         try:
             if not delivery.payload or delivery.message_format:
                 return self._refuse_format(delivery)
-            arrival = read(delivery.payload, self.connection.broker.now())
+            arrival = read(delivery.payload, self._connection.broker.now())
             queue = self.queue
             target: Sink
             if queue is None:
@@ -141,6 +142,9 @@ class IncomingLink:
         except Refusal as refusal:
             self._refuse(delivery, refusal.error, released=isinstance(refusal, Unroutable) and refusal.released)
             return
+        except GateClosed as closed:
+            self._park(delivery, arrival, closed)
+            return
         if delivery.remote_state is None:
             if isinstance(arrival, int):
                 target.append(delivery.payload, arrival)
@@ -153,7 +157,7 @@ class IncomingLink:
             self._post_with_state(target, arrival, delivery)
         if not self._fed:
             self._fed = True
-            self.connection.fed.append(self)
+            self._connection.fed.append(self)
 
     def _find(self, delivery: Delivery, arrival: int | Arrival) -> Sink:
         """Where a message goes on a link that has no queue of its own."""
@@ -166,9 +170,9 @@ class IncomingLink:
         if address is None:
             raise Refusal("amqp:precondition-failed", "a message on an anonymous link needs an address in 'to'")
         if address == MANAGEMENT:
-            return self.connection.broker.management.requests(self.connection)
+            return self._connection.broker.management.requests(self._connection)
         try:
-            node = self.connection.broker.router.resolve(address, kind)
+            node = self._connection.broker.router.resolve(address, kind)
         except Refusal as refusal:
             error = refusal.error
             raise Refusal(error.condition, error.description or "", {"delivery-tag": delivery.tag}) from None
@@ -182,7 +186,7 @@ class IncomingLink:
                 raise GateClosed(first, exchange)
         history = None if isinstance(arrival, int) else arrival.history
         key = subject_of(payload) if topic.key is None else topic.key
-        routed = exchange.route(key, payload, 0 if history is None else history.count, self.connection)
+        routed = exchange.route(key, payload, 0 if history is None else history.count, self._connection)
         self._recent = routed.queues
         if not routed.queues and topic.exchange.unroutable != DISCARD:
             name, released = topic.exchange.name, topic.exchange.unroutable == RELEASE
@@ -212,13 +216,13 @@ class IncomingLink:
         transaction.posts.append((target, arrival, delivery.payload))
         if not isinstance(target, Queue):
             transaction.copies += max(0, len(target.present) - 1)
-        self.connection.broker.worked(transaction)
+        self._connection.broker.worked(transaction)
         if not (delivery.remote_settled or self.over):
             self._answer_in(transaction, delivery, ACCEPTED)
 
     def _transaction_of(self, state: TransactionalState, delivery: Delivery) -> Transaction | None:
         """The transaction that a transfer names; an unknown one ends the link, its message dropped (T60)."""
-        transaction = self.connection.transactions.get(state.txn_id)
+        transaction = self._connection.transactions.get(state.txn_id)
         if transaction is None:
             self.detach(AmqpError(UNKNOWN_ID, "the transfer names a transaction that this connection does not have"))
             return None
@@ -240,7 +244,15 @@ class IncomingLink:
         if not delivery.settled:
             transaction.deliveries.append((delivery, outcome))
 
-    def _refuse(self, delivery: Delivery, error: AmqpError, *, allowed: bool = True, released: bool = False) -> None:
+    def _refuse(
+        self,
+        delivery: Delivery,
+        error: AmqpError,
+        *,
+        allowed: bool = True,
+        released: bool = False,
+        transaction: Transaction | None = None,
+    ) -> None:
         """The message is not taken: rejected, or where the sender cannot hear that, the link ends with the error.
 
         A settled post that fails must not let its transaction commit (T57); an unsettled one is told so (T58).
@@ -284,8 +296,9 @@ class IncomingLink:
             transaction = self._transaction_of(state, delivery)
             if transaction is None:
                 return
-            self.connection.broker.worked(transaction)
-        Parked(self, delivery, arrival, closed.entry, transaction).wait(closed.gate)
+            self._connection.broker.worked(transaction)
+        freezes = self._connection.broker.freezes
+        freezes.wait(Parked(self, freezes, delivery, arrival, closed.entry, transaction), closed.gate)
 
     def let_in(self, parked: Parked) -> None:
         """What was parked is routed; GateClosed where it has to wait on."""
@@ -294,7 +307,7 @@ class IncomingLink:
             target = self._find(delivery, arrival)
             self._check_room(target, delivery)
         except Refusal as refusal:
-            self._refuse_parked(parked, refusal.error)
+            self._refuse_parked(parked, refusal)
         else:
             if transaction is not None:
                 self._enlist(transaction, target, arrival, delivery)
@@ -306,22 +319,24 @@ class IncomingLink:
                 if not delivery.remote_settled:
                     self._answer(delivery, ACCEPTED)
         parked.leave()
-        self.connection.broker.touch(self.connection)
+        self._connection.broker.touch(self._connection)
         if not self.over:
             self.top_up()
 
-    def _refuse_parked(self, parked: Parked, error: AmqpError) -> None:
+    def _refuse_parked(self, parked: Parked, refusal: Refusal) -> None:
+        transaction = parked.transaction
         if not self.over:
-            self._refuse(parked.delivery, error, transaction=parked.transaction)
-        elif parked.transaction is not None:
-            parked.transaction.fail(ROLLBACK, f"a message of the transaction was refused: {error}")
+            released = isinstance(refusal, Unroutable) and refusal.released
+            self._refuse(parked.delivery, refusal.error, released=released, transaction=transaction)
+        elif transaction is not None:
+            transaction.fail(ROLLBACK, f"a message of the transaction was refused: {refusal.error}")
 
     def excuse(self, parked: Parked) -> None:
         """A parked message was undone with its transaction: its outcome in it matters to nobody, but settles it."""
         assert parked.transaction is not None
         if not (self.over or parked.delivery.remote_settled):
             self._answer(parked.delivery, TransactionalState(parked.transaction.id, ACCEPTED))
-            self.connection.broker.touch(self.connection)
+            self._connection.broker.touch(self._connection)
         if not self.over:
             self.top_up()
 
@@ -348,7 +363,7 @@ class IncomingLink:
         self._link.detach(closed=closed)
         self._forget()
         if closed and self.made is not None:
-            self.connection.delete_temporary(self.made)
+            self._connection.delete_temporary(self.made)
 
     def lost(self) -> None:
         """Session or connection are over."""
@@ -366,7 +381,7 @@ class IncomingLink:
 
     def _lose(self, description: str) -> None:
         self.detach(AmqpError(RESOURCE_DELETED, description))
-        self.connection.broker.touch(self.connection)
+        self._connection.broker.touch(self._connection)
 
     def _forget(self) -> None:
         self.over = True

@@ -10,6 +10,7 @@ from typing import Any, Final
 from jmsish.broker.config import BrokerConfig
 from jmsish.broker.deadletters import EXPIRED, dead_letter
 from jmsish.broker.exchanges import TOPIC, Exchange, Exchanges
+from jmsish.broker.freezes import Freezes
 from jmsish.broker.order import ACQUIRED, Entry
 from jmsish.broker.policy import DEFAULT_SETTINGS, QueueSettings
 from jmsish.broker.queues import Queue
@@ -48,6 +49,7 @@ class Router:
     def __init__(self, config: BrokerConfig, home: Home) -> None:
         self.queues: dict[str, Queue] = {}
         self.exchanges = Exchanges(self.queues)
+        self.freezes = Freezes(self.exchanges, home)
         self.subscriptions = Subscriptions(self, home)
         self._config = config
         self._home = home
@@ -134,6 +136,7 @@ class Router:
         """Remove an exchange and all that subscribes to it; its producers lose it."""
         queues = dict.fromkeys(bound.queue for bound in exchange.table if bound.queue is not None)
         self.exchanges.remove(exchange)
+        self.freezes.deleted(exchange)
         for queue in queues:
             if self.subscriptions.of(queue) is not None:
                 self.delete(queue)

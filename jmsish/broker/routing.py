@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from jmsish.broker.arrival import Arrival
+from jmsish.broker.gates import GateClosed
 from jmsish.broker.octets import annotated
 from jmsish.types import Long
 
@@ -160,7 +161,8 @@ class _Station:
 class Way:
     """One message's way: all bindings are followed, and none twice with the same key, so that loops end.
 
-    An exchange by which no queue is reached passes the message to its alternate, and that to its own.
+    An exchange by which no queue is reached passes the message to its alternate, and that to its own. Nothing is
+    counted before the end: a closed gate on the way (:class:`~jmsish.broker.gates.GateClosed`) stops the whole message.
     """
 
     def __init__(self, key: str, payload: bytes, count: int, origin: object) -> None:
@@ -169,9 +171,12 @@ class Way:
         self._queues: dict[Queue, Exchange | None] = {}
         self._keepers: list[tuple[Exchange, str, Exchange | None]] = []
         self._seen: dict[tuple[Exchange, str], _Station] = {}
+        self._matched: list[Bound] = []
+        self._start: Exchange | None = None
 
     def follow(self, start: Exchange) -> None:
         """Go all the way from an exchange. (A chain may be longer than a stack of calls.)"""
+        self._start = start
         stack = [self._arrive(start, None)]
         while stack:
             station = stack[-1]
@@ -189,17 +194,17 @@ class Way:
                 continue
             stack.pop()
             if stack:
-                station.exchange.count(station.reached)
                 stack[-1].reached |= station.reached
 
     def _arrive(self, exchange: Exchange, numberer: Exchange | None) -> _Station:
         payload, count, origin = self._message
-        exchange.octets += len(payload)
+        if exchange.gate.closed:
+            raise GateClosed(exchange.gate, self._start)
         station = self._seen[exchange, self._key] = _Station(exchange, numberer)
         for bound in exchange.table.match(self._key, payload).bounds:
             if bound.accepts is not None and not bound.accepts(payload, count, origin):
                 continue
-            bound.matched += 1
+            self._matched.append(bound)
             if bound.queue is not None:
                 self._queues.setdefault(bound.queue, station.numberer)
                 station.reached = True
@@ -212,6 +217,17 @@ class Way:
 
     def end(self) -> Routed:
         """Where it has led to."""
+        self._count()
         if self._keepers or any(exchange is not None for exchange in self._queues.values()):
             return Recorded(self._queues, self._keepers)
         return Routed(tuple(self._queues)) if self._queues else NOWHERE
+
+    def _count(self) -> None:
+        size = len(self._message[0])
+        for station in self._seen.values():
+            exchange = station.exchange
+            exchange.octets += size
+            if exchange is not self._start:
+                exchange.count(station.reached)
+        for bound in self._matched:
+            bound.matched += 1

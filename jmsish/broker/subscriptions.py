@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import quote
 
 from jmsish.broker.exchanges import AMQ_TOPIC, Exchange
+from jmsish.broker.gates import GateClosed
 from jmsish.broker.groups import Selects
 from jmsish.broker.patterns import ANY
 from jmsish.broker.queues import Queue, QueueHome
@@ -149,7 +150,10 @@ class Subscriptions:
     def subscribe(
         self, connection: ServerConnection, link: Link, source: Source, content: Content, selects: Selects | None
     ) -> Subscription:
-        """The subscription that a receiver means, made if it is not there, made anew if it was another and idle."""
+        """The subscription that a receiver means, made if it is not there, made anew if it was another and idle.
+
+        GateClosed, and nothing is done, where a binding has to be made and the exchange is frozen.
+        """
         shared = "shared" in source.capabilities
         durable = source.expiry_policy == NEVER
         client_id = None if shared and "global" in source.capabilities else connection.container_id
@@ -160,10 +164,14 @@ class Subscriptions:
             # A link of this name on another connection of the container: the two have nothing in common.
             queue_name = f"{queue_name}/{self._home.next_number()}"
             subscription = None
+        superseded = subscription
         if subscription is not None and not self._admits(subscription, content, shared):
-            self.delete(subscription)
             subscription = None
         if subscription is None:
+            if content.exchange.gate.closed:
+                raise GateClosed(content.exchange.gate, content.exchange)
+            if superseded is not None:
+                self.delete(superseded)
             subscription = self._make(queue_name, name, client_id, content, selects)
             subscription.durable, subscription.shared = durable, shared
         subscription.source = source

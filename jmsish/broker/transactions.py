@@ -7,6 +7,7 @@ take their sequence numbers only now (redelivery b.5, 10).
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from jmsish.broker.order import ACQUIRED, Entry
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
     from jmsish.broker.coordinator import ControlLink
     from jmsish.broker.outgoing import OutgoingLink
+    from jmsish.broker.parking import Parked
     from jmsish.engine.delivery import Delivery
 
 ROLLBACK = "amqp:transaction:rollback"
@@ -73,7 +75,8 @@ class Transaction:
     """One declared, not yet discharged transaction."""
 
     __slots__ = (
-        "acquirers", "began", "connection", "control", "copies", "deliveries", "failure", "id", "last", "posts", "work"
+        "acquirers", "began", "connection", "control", "copies", "deliveries", "failure", "id", "last", "parked",
+        "posts", "resume", "work",
     )  # fmt: skip
 
     def __init__(self, txn_id: bytes, connection: ServerConnection, control: ControlLink) -> None:
@@ -94,6 +97,10 @@ class Transaction:
         """Posted deliveries that are not settled, and the state they are to show after the commit (T61)."""
         self.failure: AmqpError | None = None
         """Set once it can only be rolled back."""
+        self.parked: dict[Parked, None] = {}
+        """Messages posted in it that wait for a frozen exchange: a commit waits for them."""
+        self.resume: Callable[[], None] | None = None
+        """The commit that waits."""
 
     def fail(self, condition: str, description: str) -> None:
         """From now on it can only be rolled back; the first cause is kept."""
@@ -170,8 +177,19 @@ class Transaction:
             else:
                 queue.add(arrival)
 
+    def unparked(self, parked: Parked) -> None:
+        """A message waits no more."""
+        self.parked.pop(parked, None)
+        resume = self.resume
+        if resume is not None and not self.parked:
+            self.resume = None
+            resume()
+
     def roll_back(self, settlement: Settlement) -> None:
         """Undo all of it: what was posted never was, what was retired is as its settlement says (1.9)."""
+        self.resume = None
+        for parked in list(self.parked):
+            parked.forget()
         work, _ = self._end()
         for each in work:
             _roll_back(each, settlement)
