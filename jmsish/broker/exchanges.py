@@ -259,6 +259,11 @@ class Exchange:
         self.table.count()
         return bound
 
+    def is_durable(self, bound: Bound) -> bool:
+        """Whether one of its bindings is durable: only if both ends are."""
+        target = bound.queue or bound.exchange
+        return self.settings.durable and target is not None and target.settings.durable
+
     # --- who uses it
 
     def join(self, publisher: Publisher) -> None:

@@ -263,8 +263,10 @@ class IncomingLink:
             transaction = self._transaction_of(state, delivery)
             if transaction is None:
                 return
-        if allowed and not delivery.remote_settled and allows_rejected(self._link.remote_source):
-            outcome = RELEASED if released and _allows_released(self._link.remote_source) else Rejected(error)
+        source = self._link.remote_source
+        released = released and _allows_released(source)
+        if allowed and not delivery.remote_settled and (released or allows_rejected(source)):
+            outcome = RELEASED if released else Rejected(error)
             if transaction is None:
                 self._answer(delivery, outcome)
             else:
