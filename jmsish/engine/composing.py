@@ -19,7 +19,14 @@ from jmsish.engine.encoding import (
     encode_uint,
 )
 from jmsish.engine.layout import Layout, Terms, header_octets, jms_annotations
-from jmsish.engine.sections import APPLICATION_PROPERTIES, MESSAGE_ANNOTATIONS, PROPERTIES, Header, encode_header
+from jmsish.engine.sections import (
+    APPLICATION_PROPERTIES,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+    Header,
+    encode_annotation_name,
+    encode_header,
+)
 from jmsish.message import BytesMessage, Message
 from jmsish.message.fields import (
     AMQP_SEQUENCE,
@@ -145,7 +152,7 @@ def _annotations(message: Message, destination: Destination, delivery_time: int)
     if message._source is not None:
         for key, value in message._source.prefix.annotations.items():
             if key not in JMS_ANNOTATIONS:
-                parts += (encode_symbol(key), encode(value))
+                parts += (encode_annotation_name(key), encode(value))
     return encode_described(MESSAGE_ANNOTATIONS, encode_map(parts))
 
 

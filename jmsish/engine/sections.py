@@ -24,6 +24,7 @@ from jmsish.engine.encoding import (
     encode_described,
     encode_list,
     encode_map,
+    encode_string,
     encode_symbol,
     encode_ubyte,
     encode_uint,
@@ -271,9 +272,14 @@ def with_annotations(payload: bytes, rest_offset: int, annotations: dict[str, An
     The bare message behind them stays as it is.
     """
     kept, bare = message_annotations_at(payload, rest_offset)
-    merged = {encode_symbol(key): encode(value) for key, value in {**kept, **annotations}.items()}
+    merged = {encode_annotation_name(key): encode(value) for key, value in {**kept, **annotations}.items()}
     parts = [part for pair in merged.items() for part in pair]
     return encode_described(MESSAGE_ANNOTATIONS, encode_map(parts)) + payload[bare:]
+
+
+def encode_annotation_name(name: str) -> bytes:
+    """A key of annotations: a symbol. What cannot be one came as a string, against the standard, and stays one."""
+    return encode_symbol(name) if name.isascii() else encode_string(name)
 
 
 def message_annotations_at(payload: bytes, pos: int) -> tuple[dict[str, Any], int]:

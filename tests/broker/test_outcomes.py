@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from jmsish.engine.codec import ReceivedMessage
+from jmsish.engine.encoding import encode_described, encode_map, encode_string
 from jmsish.engine.outcomes import (
     ACCEPTED,
     MODIFIED_FAILED,
@@ -17,8 +20,8 @@ from jmsish.engine.outcomes import (
     Rejected,
 )
 from jmsish.engine.performatives import encode_disposition
-from jmsish.types import Symbol
-from tests.broker.world import World, in_transaction
+from jmsish.types import Symbol, ULong
+from tests.broker.world import World, in_transaction, message
 
 
 @pytest.mark.parametrize(
@@ -193,6 +196,21 @@ def test_modified_merges_its_annotations(world: World) -> None:
     annotations = ReceivedMessage(delivery.payload).message_annotations()
     assert annotations is not None and annotations["x-opt-note"] == "seen"
     assert world.queue().octets == len(delivery.payload)
+
+
+@pytest.mark.parametrize(
+    "outcome", [Rejected(), Modified(True, False, {Symbol("x-opt-note"): 1, "été": 2, ULong(5): 3})]
+)
+def test_annotations_of_names_that_are_no_symbols_stay(world: World, outcome: Any) -> None:
+    """Some write the names as strings, against 3.2.10; in other letters than ASCII none can be a symbol."""
+    peer = world.connect()
+    strange = encode_described(0x72, encode_map([encode_string("größe"), encode_string("XL")]))
+    peer.sender().transfer(message("m1", annotations=strange))
+    receiver = peer.receiver(credit=1)
+    receiver.dispose(receiver.take(), outcome)
+    (payload,) = world.queue("DLQ" if isinstance(outcome, Rejected) else "q").payloads()
+    annotations = ReceivedMessage(payload).message_annotations()
+    assert annotations["größe"] == "XL" and (isinstance(outcome, Rejected) or annotations["été"] == 2)
 
 
 def test_a_state_that_is_no_outcome_changes_nothing_until_it_is_settled(world: World) -> None:

@@ -280,3 +280,9 @@ def test_a_changed_body_and_changed_properties_are_encoded_anew() -> None:
     assert received.body() == (AMQP_VALUE, "new") and received.application_properties() == {"b": True}
     assert received.properties()[6:8] == [None, None] and received.properties()[10:] == [None, None, None]
     assert received.property(SUBJECT) == "kind"
+
+
+def test_annotations_of_names_that_are_no_symbols_go_on_with_their_message() -> None:
+    strange = encode_described(0x72, encode({"größe": "XL"}))
+    came = message_from(ReceivedMessage(strange + section(AMQP_VALUE, "m1")))
+    assert ReceivedMessage(sent(came)).message_annotations()["größe"] == "XL"
