@@ -181,9 +181,9 @@ def test_m28_other_values_are_there_and_like_nothing(value: Any) -> None:
     ]:
         assert not selected(condition, octets)
         assert selected(f"NOT ({condition})", octets)
-    for predicate in ["LIKE '%'", "IN ('red')", "BETWEEN 1 AND 2"]:
-        assert not selected(f"n {predicate}", octets)
-        assert not selected(f"n NOT {predicate}", octets)
+    for operator in ["LIKE '%'", "IN ('red')", "BETWEEN 1 AND 2"]:
+        assert not selected(f"n {operator}", octets)
+        assert not selected(f"n NOT {operator}", octets)
     assert not selected("n = n", octets)
 
 
