@@ -11,7 +11,7 @@ to and names the connections that have bytes to take, :meth:`Broker.tick` lets t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 from jmsish._version import VERSION
@@ -39,6 +39,9 @@ IDLE_TIMEOUT = 60.0
 OPENING_TIMEOUT = 10.0
 """Seconds a peer has to say who it is and to open; who says nothing holds a socket for no longer."""
 
+SEARCHES_A_STEP = 4
+"""Of queues in which consumers look for what they select, so many look on in one step; the others have their turn."""
+
 
 class Broker:
     """A whole broker as a state machine. ``clock`` gives seconds since the epoch and drives all that messages feel."""
@@ -57,7 +60,7 @@ class Broker:
         self._connections: dict[ServerConnection, None] = {}
         self._containers: dict[str, list[ServerConnection]] = {}
         self._dirty: list[Queue] = []
-        self._unfinished: list[Queue] = []
+        self._unfinished: dict[Queue, None] = {}
         self.touched: dict[ServerConnection, None] = {}
         """Connections that may have output."""
         self._timers = Timers()
@@ -86,8 +89,8 @@ class Broker:
         """Serve every queue that something happened to, once; the connections that have output."""
         now = self.now()
         if self._unfinished:
-            unfinished, self._unfinished = self._unfinished, []
-            for queue in unfinished:
+            for queue in list(islice(self._unfinished, SEARCHES_A_STEP)):
+                del self._unfinished[queue]
                 queue.wake()
         if self.freezes.unfinished:
             self.freezes.call_on()
@@ -193,7 +196,7 @@ class Broker:
         self._dirty.append(queue)
 
     def resume(self, queue: Queue) -> None:
-        self._unfinished.append(queue)
+        self._unfinished[queue] = None
 
     def schedule(self, due: float, queue: Queue) -> None:
         self._timers.add(due, queue)

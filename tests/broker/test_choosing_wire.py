@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jmsish.broker.broker import SEARCHES_A_STEP
 from jmsish.broker.choosing import SLICE
 from jmsish.engine.outcomes import ACCEPTED, MODIFIED_FAILED, RELEASED
 from jmsish.engine.values import NULL, encode_described, encode_int, encode_map, encode_string, encode_uint
@@ -222,3 +223,26 @@ def test_an_exclusive_queue_passes_on_when_its_consumer_is_lost(world: World) ->
     assert (first.receive(), second.receive()) == (["1", "2"], [])
     owner.cut()
     assert second.receive() == ["1+1", "2+1", "3"]
+
+
+def test_many_searches_take_turns(world: World) -> None:
+    """However many queues are searched, a step is short, and each search comes to its end."""
+    peer = world.connect()
+    readers = []
+    for queue in range(10):
+        sender = peer.sender(f"q{queue}")
+        for start in range(0, 2 * SLICE, 500):
+            post(sender, *map(str, range(start, start + 500)), number=1)
+        post(sender, f"found{queue}", number=2)
+        readers.append(selecting(peer, "n = 2", address=f"q{queue}"))
+    for reader in readers:
+        reader.flow(1, run=False)
+    peer.speak()
+    world.broker.step()
+    steps = 0
+    while world.broker.unfinished:
+        world.broker.step()
+        steps += 1
+    world.run()
+    assert [reader.receive() for reader in readers] == [[f"found{queue}"] for queue in range(10)]
+    assert steps >= 2 * 10 / SEARCHES_A_STEP
