@@ -73,8 +73,17 @@ def _with_group(payload: bytes, pos: int, count: int) -> Asked | None:
 
 
 def without_expiry(payload: bytes) -> bytes:
-    """The message without an absolute expiry time in its properties; all other octets are as they were."""
-    bare = bare_offset(payload)
+    """The message without an absolute expiry time in its properties; all other octets are as they were.
+
+    Where the properties cannot be read they stay, whatever they are.
+    """
+    try:
+        return _without_expiry(payload, bare_offset(payload))
+    except (DecodeError, IndexError, struct_error):
+        return payload
+
+
+def _without_expiry(payload: bytes, bare: int) -> bytes:
     if bare >= len(payload):
         return payload
     code, form = section_at(payload, bare)
@@ -89,5 +98,7 @@ def without_expiry(payload: bytes) -> bytes:
     for _ in range(ABSOLUTE_EXPIRY_TIME):
         pos = skip(payload, pos)
     end = skip(payload, pos)
+    if end > form + size + (5 if wide else 2):
+        return payload  # fields that are not all inside the list
     head = (_WIDE if wide else _NARROW)(payload[form], size - (end - pos - 1), count)
     return payload[:form] + head + payload[begin:pos] + bytes((_NULL,)) + payload[end:]

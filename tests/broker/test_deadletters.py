@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jmsish.broker.policy import A_YEAR, QueueSettings
 from jmsish.engine.arriving import without_expiry
@@ -157,6 +159,28 @@ def test_a_symbolic_descriptor_is_understood_too() -> None:
     assert without_expiry(section + encode_described(0x77, encode_string("m"))) == (
         b"\x00\xa3\x14amqp:properties:list" + encode_list([NULL] * 9) + encode_described(0x77, encode_string("m"))
     )
+
+
+@given(
+    st.lists(st.sampled_from([NULL, encode_timestamp(1), encode_string("abc"), encode_uint(700)]), max_size=13),
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=3),
+)
+def test_properties_that_lie_are_left_alone(fields: list[bytes], damage: list[tuple[int, int]]) -> None:
+    """Whatever the octets are, a message can become a dead letter; and it is no longer than before."""
+    octets = bytearray(message("body", properties=properties(*fields)))
+    for at, value in damage:
+        octets[at % len(octets)] = value
+    assert len(without_expiry(bytes(octets))) <= len(octets)
+
+
+def test_an_expired_message_whose_properties_lie(world: World) -> None:
+    """A list of ten fields in one octet: they are what follows, and among that an expiry is found."""
+    lying = b"\x00\x53\x73\xc0\x01\x0a" + NULL * 8 + encode_timestamp(round(world.clock.now * 1000) + 1000)
+    world.broker.declare_queue("q", expiry_address="late")
+    world.connect().sender().transfer(lying + encode_described(0x77, encode_string("m1")))
+    world.run()
+    world.advance(5)
+    assert world.queue().expired == 1 and world.broker.queue("late").depth == 1
 
 
 # --- redelivery with back-off
