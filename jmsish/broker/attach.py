@@ -12,7 +12,7 @@ from jmsish.broker.filters import Filters
 from jmsish.broker.gates import GateClosed
 from jmsish.broker.groups import Selects
 from jmsish.broker.incoming import IncomingLink
-from jmsish.broker.management import ADDRESS as MANAGEMENT
+from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.patterns import ANY, normalised
 from jmsish.broker.pending import Pending

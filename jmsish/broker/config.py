@@ -9,6 +9,7 @@ from typing import Any
 from jmsish.broker.bindings import Binding
 from jmsish.broker.declared import ExchangeConfig, bindings_of, exchanges_of
 from jmsish.broker.exchanges import Exchanges
+from jmsish.broker.names import check_queue_name
 from jmsish.broker.policy import QueueSettings, near_miss
 from jmsish.broker.users import User
 from jmsish.engine.scram import ScramKey
@@ -65,6 +66,8 @@ class BrokerConfig:
         policy = _section(config, "policy")
         _check_keys(policy, POLICY_KEYS, POLICY_NOT_YET, "[policy]")
         queues = _each(_section(config, "queues"), "queues", QueueSettings.from_mapping)
+        for name in queues:
+            check_queue_name(name, f"[queues.{name}]")
         exchanges = exchanges_of(_each(_section(config, "exchanges"), "exchanges", lambda table, where: table))
         return cls(
             transaction_timeout=_seconds(policy.get("transaction_timeout", 0.0), "[policy] transaction_timeout"),

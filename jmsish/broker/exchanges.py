@@ -29,6 +29,7 @@ from jmsish.broker.bindings import (
 )
 from jmsish.broker.changes import Changes, Item
 from jmsish.broker.gates import Gate, GateClosed, Waiter
+from jmsish.broker.names import check_text
 from jmsish.broker.patterns import normalised
 from jmsish.broker.policy import ExchangeSettings, near_miss
 from jmsish.broker.queues import Queue
@@ -453,8 +454,8 @@ def check_type(type: object, where: str) -> None:
 
 def check_name(name: object) -> None:
     """A name that an exchange may be given; ``ValueError`` says what is wrong with it."""
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"an exchange needs a name, not {name!r}")
+    check_text(name, "an exchange")
+    assert isinstance(name, str)
     if name.startswith(RESERVED):
         raise ValueError(
             f"the name {name!r} is reserved: those that begin with 'amq.', 'qpid.' or 'jmsish.' are the broker's"

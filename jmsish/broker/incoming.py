@@ -10,7 +10,7 @@ from jmsish.broker.coordinator import allows_rejected
 from jmsish.broker.exchanges import DISCARD, RELEASE, Exchange, Routed
 from jmsish.broker.gates import GateClosed
 from jmsish.broker.intake import address_of, read, subject_of
-from jmsish.broker.management import ADDRESS as MANAGEMENT
+from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.parking import Parked
 from jmsish.broker.queues import Arrival, Queue
 from jmsish.broker.refusals import NOT_IMPLEMENTED, RESOURCE_DELETED, Refusal, Unroutable

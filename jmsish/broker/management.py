@@ -14,7 +14,6 @@ from sys import maxsize
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jmsish.broker.entities import BAD_REQUEST, KINDS, Kind, Refused
-from jmsish.broker.router import MANAGEMENT
 from jmsish.engine.codec import (
     AMQP_VALUE,
     CORRELATION_ID,
@@ -31,7 +30,6 @@ from jmsish.types import Int
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
 
-ADDRESS: Final = MANAGEMENT
 OPERATIONS: Final = ("CREATE", "READ", "UPDATE", "DELETE", "QUERY", "PURGE")
 INQUIRIES: Final = ("GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-MGMT-NODES", "GET-ANNOTATIONS")
 NODE_TYPES: Final = ("org.amqp.management", "self")

@@ -10,15 +10,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from jmsish.broker.management import ADDRESS, answer
+from jmsish.broker.management import answer
 from jmsish.broker.queues import Arrival, Queue
 
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
     from jmsish.broker.connection import ServerConnection
     from jmsish.engine.link import Link
-
-__all__ = ["ADDRESS", "ManagementNode", "Requests"]
 
 _log = logging.getLogger("jmsish.broker")
 _PRIORITY = 4

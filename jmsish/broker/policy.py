@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from math import log
 from typing import Any
 
+from jmsish.broker.names import check_queue_name
+
 DEFAULT_DEAD_LETTER = "DLQ"
 OVERFLOWS = ("reject", "drop-head", "block")
 UNROUTABLE = ("discard", "reject", "release")
@@ -47,6 +49,8 @@ class QueueSettings:
         for name in ("dead_letter", "expiry_address"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be the name of a queue, not {getattr(self, name)!r}")
+            if getattr(self, name):
+                check_queue_name(getattr(self, name), name)
         if not isinstance(self.group_key, str):
             raise TypeError(f"group_key must be the name of an application property, not {self.group_key!r}")
         for name in ("durable", "message_groups", "sticky_groups", "exclusive_consumer"):

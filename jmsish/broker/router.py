@@ -11,17 +11,13 @@ from jmsish.broker.config import BrokerConfig
 from jmsish.broker.deadletters import EXPIRED, dead_letter
 from jmsish.broker.exchanges import TOPIC, Exchange, Exchanges
 from jmsish.broker.freezes import Freezes
+from jmsish.broker.names import SUBSCRIPTION, TEMPORARY, check_queue_name
 from jmsish.broker.order import ACQUIRED, Entry
 from jmsish.broker.policy import DEFAULT_SETTINGS, QueueSettings
 from jmsish.broker.queues import Queue
 from jmsish.broker.refusals import NOT_FOUND, Refusal
-from jmsish.broker.subscriptions import SUBSCRIPTION, Home, Subscriptions
+from jmsish.broker.subscriptions import Home, Subscriptions
 from jmsish.engine.outcomes import AmqpError
-
-MANAGEMENT: Final = "$management"
-"""The address of the management node."""
-RESERVED = "jmsish.temporary."
-"""How the names of temporary nodes begin. Such a name is never made on first use: used when gone, it is an error."""
 
 QUEUE: Final = "queue"
 KINDS: Final = {"queue": QUEUE, "temporary-queue": QUEUE, "topic": TOPIC, "temporary-topic": TOPIC}
@@ -70,7 +66,7 @@ class Router:
         topic = self._topic(address)
         if topic is not None:
             return topic
-        if address.startswith(RESERVED):
+        if address.startswith(TEMPORARY):
             raise Refusal(NOT_FOUND, f"the temporary {kind or 'queue'} {address!r} is gone")
         if address.startswith(SUBSCRIPTION):
             raise Refusal(NOT_FOUND, f"the subscription with the queue {address!r} is gone")
@@ -92,13 +88,9 @@ class Router:
 
     def declare(self, name: str, settings: Mapping[str, Any]) -> Queue:
         """The queue of that name with these settings; one that is there takes them over from now on."""
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"a queue needs a name, not {name!r}")
-        queue = self.queues.get(name)
-        if name == MANAGEMENT:
-            raise ValueError(f"{name!r} is the management node, and no name for a queue")
-        if queue is None and name.startswith((RESERVED, SUBSCRIPTION)):
-            raise ValueError(f"names that begin with {RESERVED!r} or {SUBSCRIPTION!r} are the broker's own")
+        queue = self.queues.get(name) if isinstance(name, str) else None
+        if queue is None:
+            check_queue_name(name, "a queue")
         checked = QueueSettings.from_mapping(settings, f"the queue {name!r}")
         if queue is None:
             return self._make(name, checked)
@@ -107,11 +99,11 @@ class Router:
 
     def make_temporary(self, owner: object) -> Queue:
         """A queue with a name nobody used before; with an owner, only that connection receives from it."""
-        return self._make(f"{RESERVED}{token_hex(16)}", DEFAULT_SETTINGS, owner)
+        return self._make(f"{TEMPORARY}{token_hex(16)}", DEFAULT_SETTINGS, owner)
 
     def make_temporary_topic(self, owner: object) -> Exchange:
         """A topic with a name nobody used before, to which only that connection subscribes."""
-        return self.exchanges.make(f"{RESERVED}{token_hex(16)}", TOPIC, owner=owner)
+        return self.exchanges.make(f"{TEMPORARY}{token_hex(16)}", TOPIC, owner=owner)
 
     def make_reserved(self, name: str) -> Queue:
         """The queue of a subscription."""
@@ -163,7 +155,7 @@ class Router:
             return
         target = self.queues.get(name) or self._make(name, self._config.queues.get(name, DEFAULT_SETTINGS))
         subscription = self.subscriptions.of(queue)
-        temporary = queue.name.startswith(RESERVED)
+        temporary = queue.name.startswith(TEMPORARY)
         kind = "subscription" if subscription is not None else "temporary-queue" if temporary else "queue"
         content = None if subscription is None else subscription.content
         target.add(dead_letter(queue, entry, reason, error, self._home.now(), kind, content))

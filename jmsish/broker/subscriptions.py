@@ -17,6 +17,7 @@ from urllib.parse import quote
 from jmsish.broker.exchanges import AMQ_TOPIC, Exchange
 from jmsish.broker.gates import GateClosed
 from jmsish.broker.groups import Selects
+from jmsish.broker.names import SUBSCRIPTION
 from jmsish.broker.patterns import ANY
 from jmsish.broker.queues import Queue, QueueHome
 from jmsish.broker.refusals import NOT_ALLOWED, PRECONDITION_FAILED, RESOURCE_LOCKED, Refusal
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from jmsish.broker.timers import Timed
     from jmsish.engine.link import Link
 
-SUBSCRIPTION: Final = "jmsish.subscription."
-"""How the names of the queues of subscriptions begin; such a queue is never made on first use."""
 NEVER: Final = "never"
 SESSION_END: Final = "session-end"
 CONNECTION_CLOSE: Final = "connection-close"

@@ -10,10 +10,10 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from jmsish.broker.names import SUBSCRIPTION
 from jmsish.broker.order import ACQUIRED, Entry
 from jmsish.broker.queues import Arrival, Queue
 from jmsish.broker.settlement import Settlement
-from jmsish.broker.subscriptions import SUBSCRIPTION
 from jmsish.engine.outcomes import Accepted, AmqpError, DeliveryState
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from jmsish.broker.changes import Item
 from jmsish.broker.exchanges import Binding, Exchange
+from jmsish.broker.names import TEMPORARY
 from jmsish.broker.octets import for_delivery
 from jmsish.broker.policy import ExchangeSettings, QueueSettings
 from jmsish.broker.queues import Queue
-from jmsish.broker.router import RESERVED
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
@@ -40,7 +40,7 @@ class QueueView:
 
     @property
     def is_temporary(self) -> bool:
-        return self._queue.name.startswith(RESERVED)
+        return self._queue.name.startswith(TEMPORARY)
 
     @property
     def is_deleted(self) -> bool:
@@ -129,7 +129,7 @@ class ExchangeView:
 
     @property
     def is_temporary(self) -> bool:
-        return self._exchange.name.startswith(RESERVED)
+        return self._exchange.name.startswith(TEMPORARY)
 
     @property
     def is_deleted(self) -> bool:

@@ -103,3 +103,22 @@ def test_declare_and_delete() -> None:
     for call in (broker.queue, broker.delete_queue):
         with pytest.raises(InvalidDestinationError):
             call("q")
+
+
+@pytest.mark.parametrize("name", ["$management", "jmsish.temporary.x", "jmsish.subscription.durable/c/s", "\ud800"])
+def test_what_the_broker_names_itself_is_no_name_for_a_queue_nor_for_dead_letters(name: str) -> None:
+    """A dead-letter queue of such a name would stand where a subscription is made later, which would lose it."""
+    for settings in ({"dead_letter": name}, {"expiry_address": name}):
+        with pytest.raises(ValueError, match="dead_letter|expiry_address"):
+            BrokerConfig.from_mapping({"queues": {"orders": settings}})
+    with pytest.raises(ValueError, match="queues"):
+        BrokerConfig.from_mapping({"queues": {name: {}}})
+    broker = Broker("test", clock=lambda: 0.0)
+    with pytest.raises(ValueError, match="a queue"):
+        broker.declare_queue(name)
+    assert broker.queues() == []
+
+
+def test_half_a_character_is_no_name() -> None:
+    with pytest.raises(ValueError, match="half a character"):
+        Broker("test", clock=lambda: 0.0).declare_exchange("a\udc00", "topic")
