@@ -267,6 +267,7 @@ class Queue:
     def change(self, settings: QueueSettings) -> None:
         """Other settings, from now on."""
         self._adopt(settings)
+        self._feed()
         if self.turns is not None:
             self.turns.unseated = True
             self.notice()
@@ -398,9 +399,13 @@ class Queue:
         if self.passing and not self.acquired:
             self.notice()
         if self.starved and not self.is_full:
-            starved, self.starved = self.starved, None
-            for producer in starved:
-                producer.top_up()
+            self._feed()
+
+    def _feed(self) -> None:
+        """Have the producers look again that wait for room."""
+        starved, self.starved = self.starved, None
+        for producer in starved or ():
+            producer.top_up()
 
     def _part_with(self, entry: Entry, history: History) -> None:
         """A message with a past is about to be gone."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from jmsish.engine.outcomes import ACCEPTED, Rejected
 from tests.broker.world import World, message
 
@@ -87,3 +91,14 @@ def test_settings_declared_later_hold_from_then_on(world: World) -> None:
     assert world.broker.declare_queue("q", max_messages=2).settings.max_messages == 2
     ((outcome,),) = world.connect().sender().send("m3")
     assert isinstance(outcome, Rejected)
+
+
+@pytest.mark.parametrize("settings", [{"max_messages": 20, "overflow": "block"}, {}, {"overflow": "drop-head"}])
+def test_producers_that_were_held_back_go_on_when_the_limit_is_raised(world: World, settings: dict[str, Any]) -> None:
+    world.broker.declare_queue("q", max_messages=10, overflow="block")
+    sender = world.connect().sender()
+    sender.send(*map(str, range(10)))
+    assert sender.link.credit == 0
+    world.broker.declare_queue("q", **settings)
+    world.run()
+    assert sender.link.credit >= 10

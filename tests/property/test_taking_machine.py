@@ -58,12 +58,17 @@ class Owners:
 
 
 class Taking(RuleBasedStateMachine):
-    @initialize(window=st.sampled_from([0, 0, 1, 2]), delay=st.sampled_from([0.0, 10.0]), patience=st.integers(1, 6))
-    def begin(self, window: int, delay: float, patience: int) -> None:
-        self.window, self.delay = window, delay
+    @initialize(
+        window=st.sampled_from([0, 0, 1, 2]),
+        delay=st.sampled_from([0.0, 10.0]),
+        patience=st.integers(1, 6),
+        sticky=st.sampled_from([True, True, False]),
+    )
+    def begin(self, window: int, delay: float, patience: int, sticky: bool) -> None:
+        self.window, self.delay, self.sticky = window, delay, sticky
         self.slices = mock.patch.object(consumers, "SLICE", patience)
         self.slices.start()
-        self.place = OneQueue(group_window=window, redelivery_delay=delay)
+        self.place = OneQueue(group_window=window, redelivery_delay=delay, sticky_groups=sticky)
         self.letters: dict[str, Letter] = {}
         self.takers: list[Taker] = []
         self.owners = Owners()
@@ -192,7 +197,10 @@ class Taking(RuleBasedStateMachine):
                 self.left.remove((taker, entry))
                 taker.held.append(entry)
             body = entry.payload.decode()
+            group = self.letters[body].group
             self._settle(taker, body, how)
+            if group is not None and not self.sticky and not self._held(group):
+                self.owners.owner.pop(group, None)
         self._step()
 
     def _settle(self, taker: Taker, body: str, how: str) -> None:
