@@ -65,7 +65,9 @@ class MessageProducer(ProducerFace, Closing):
             message, payload, mode = self._make(message_or_body, target, wanted, on_completion is not None)
             if driver.is_blocked:
                 await driver.room(core.session.connection.send_deadline())
-            context = self._context(message, mode, on_completion)
+            context = None
+            if on_completion is not None or (mode is DeliveryMode.PERSISTENT and session._core.controller is None):
+                context = self._context(message, mode, on_completion)
             driver.core.now = monotonic()
             posted = core.post(payload, context)
             if not posted:

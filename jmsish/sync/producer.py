@@ -64,7 +64,9 @@ class MessageProducer(ProducerFace, Closing):
             if stream is not None:
                 return self._send_stream(core, stream, message_or_body, target, wanted, on_completion)
             message, payload, mode = self._make(message_or_body, target, wanted, on_completion is not None)
-            context = self._context(message, mode, on_completion)
+            context = None
+            if on_completion is not None or (mode is DeliveryMode.PERSISTENT and session._core.controller is None):
+                context = self._context(message, mode, on_completion)
             posted = driver.step(core.post, payload, context)
             if not posted:
                 driver.run(core.send(payload, context))
