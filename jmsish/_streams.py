@@ -30,9 +30,9 @@ def message_of_stream(given: Any) -> BytesMessage:
 
 
 def size_of_stream(stream: Any) -> int | None:
-    """How many octets a file has left; None where that is not known."""
+    """How many octets a file has left; None where that is not known: devices and the like say 0."""
     if isinstance(stream, (bytes, bytearray, memoryview)):
-        return len(stream)
+        return memoryview(stream).nbytes
     try:
         if not stream.seekable():
             return None
@@ -42,7 +42,7 @@ def size_of_stream(stream: Any) -> int | None:
         size = end - position
     except (AttributeError, OSError, TypeError):
         return None
-    return size if 0 <= size <= LONGEST_SECTION else None
+    return size if 0 < size <= LONGEST_SECTION else None
 
 
 def pieces_of(stream: Any, size: int) -> Iterator[Any]:
