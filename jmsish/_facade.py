@@ -13,6 +13,8 @@ from typing import Any
 
 from jmsish._consuming import check_destination as check_destination
 from jmsish._creators import Creators
+from jmsish._holding import ANY as FROZEN
+from jmsish._holding import refuse_reentry
 from jmsish._streams import EMPTY_BODY, message_of_stream
 from jmsish._version import VERSION
 from jmsish.client.connection import DESIRED, ClientConnection, check_client_id
@@ -238,8 +240,12 @@ class ProducerFace(ProducerSettings):
         """The octets to send; a message object beside them where one was given, or is wanted afterwards (`keep`)."""
         plain = body.__class__ is str or not is_message(body)
         if keep or wanted != AS_THE_PRODUCER_SAYS or self._delivery_delay or not plain:
-            return self._prepare(body, destination, *wanted)
-        return None, self._octets(body, destination), self._delivery_mode
+            made: tuple[Message | None, bytes, DeliveryMode] = self._prepare(body, destination, *wanted)
+        else:
+            made = None, self._octets(body, destination), self._delivery_mode
+        if FROZEN:
+            refuse_reentry(self._core.session.connection, destination, made[1])
+        return made
 
     def _make_head(
         self, given: Any, destination: Destination, wanted: tuple[Any, ...]
@@ -247,6 +253,8 @@ class ProducerFace(ProducerSettings):
         """The message of a stream, and its octets up to the body."""
         message, payload, mode = self._prepare(message_of_stream(given), destination, *wanted)
         assert payload.endswith(EMPTY_BODY)
+        if FROZEN:
+            refuse_reentry(self._core.session.connection, destination, payload)
         return message, payload[: -len(EMPTY_BODY)], mode
 
     def _context(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from jmsish.broker.bindings import Binding
 from jmsish.broker.changes import Item
+from jmsish.broker.freezes import Freezes
 from jmsish.broker.policy import ExchangeSettings, QueueSettings
 from jmsish.broker.views import ExchangeView as BrokerExchangeView
 from jmsish.broker.views import QueueView as BrokerQueueView
@@ -14,7 +15,10 @@ from jmsish.destination import Queue
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.engine.received import ReceivedMessage
 from jmsish.errors import MessageFormatError
+from jmsish.freezing import Freeze, change
 from jmsish.message import BytesMessage, Message, read_in
+
+_T = TypeVar("_T")
 
 
 class QueueView:
@@ -119,13 +123,19 @@ class QueueView:
 
 
 class ExchangeView:
-    """An exchange, live: each attribute says what holds at the moment it is read."""
+    """An exchange, live: each attribute says what holds at the moment it is read.
 
-    __slots__ = ("_driver", "_view")
+    What changes its bindings waits while somebody else holds it frozen, at most ``timeout`` seconds, then it raises
+    :class:`~jmsish.errors.FreezeTimeoutError`; from inside a freeze of one's own it raises
+    :class:`~jmsish.errors.FreezeReentryError`, for there the freeze itself is to be told.
+    """
 
-    def __init__(self, driver: BrokerDriver, view: BrokerExchangeView) -> None:
+    __slots__ = ("_driver", "_freezes", "_view")
+
+    def __init__(self, driver: BrokerDriver, view: BrokerExchangeView, freezes: Freezes) -> None:
         self._driver = driver
         self._view = view
+        self._freezes = freezes
 
     def _read(self, attribute: str) -> Any:
         return self._driver.call(lambda: getattr(self._view, attribute))
@@ -191,8 +201,31 @@ class ExchangeView:
         """How many messages a binding has wanted; ``InvalidDestinationError`` where there is none."""
         return self._driver.call(lambda: self._view.matched(queue, key, kind=kind))
 
+    def freeze(self, timeout: float | None = None, max_hold: float | None = 30) -> Freeze:
+        """Hold it still for a block, ``with`` or ``async with``: see :class:`~jmsish.freezing.Freeze`."""
+        return Freeze(self._driver, self._freezes, (self.name,), timeout, max_hold)
+
+    def _change(self, action: Callable[[], _T], timeout: float | None) -> _T:
+        return change(self._driver, self._freezes, self._view.exchange, action, timeout)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether somebody holds it, or what waited for that is being routed."""
+        return bool(self._read("is_frozen"))
+
+    @property
+    def waiting(self) -> int:
+        """How many messages and changes wait until it is not frozen any more."""
+        return int(self._read("waiting"))
+
     def bind(
-        self, queue: str, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
+        self,
+        queue: str,
+        key: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        replace: bool = False,
+        timeout: float | None = None,
     ) -> bool:
         """Bind a queue; False where this binding is there already and asks the same.
 
@@ -202,30 +235,36 @@ class ExchangeView:
         ``replace=True``, else it is a ``ValueError``, as is an illegal key or argument;
         :class:`~jmsish.errors.InvalidDestinationError` if there is no such queue.
         """
-        return self._driver.call(lambda: self._view.bind(queue, key, arguments, replace=replace))
+        return self._change(lambda: self._view.bind(queue, key, arguments, replace=replace), timeout)
 
-    def unbind(self, queue: str, key: str = "") -> bool:
+    def unbind(self, queue: str, key: str = "", *, timeout: float | None = None) -> bool:
         """Take a binding away; False where there was none. Any spelling of a pattern will do."""
-        return self._driver.call(lambda: self._view.unbind(queue, key))
+        return self._change(lambda: self._view.unbind(queue, key), timeout)
 
     def bind_exchange(
-        self, name: str, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
+        self,
+        name: str,
+        key: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        replace: bool = False,
+        timeout: float | None = None,
     ) -> bool:
         """Bind another exchange, which is given what matches; loops are cut. Otherwise as :meth:`bind`."""
-        return self._driver.call(lambda: self._view.bind_exchange(name, key, arguments, replace=replace))
+        return self._change(lambda: self._view.bind_exchange(name, key, arguments, replace=replace), timeout)
 
-    def unbind_exchange(self, name: str, key: str = "") -> bool:
+    def unbind_exchange(self, name: str, key: str = "", *, timeout: float | None = None) -> bool:
         """Take the binding of another exchange away; False where there was none."""
-        return self._driver.call(lambda: self._view.unbind_exchange(name, key))
+        return self._change(lambda: self._view.unbind_exchange(name, key), timeout)
 
-    def rebind(self, add: Iterable[Item] = (), remove: Iterable[Item] = ()) -> None:
+    def rebind(self, add: Iterable[Item] = (), remove: Iterable[Item] = (), *, timeout: float | None = None) -> None:
         """Take the bindings in ``remove`` away and add those in ``add``, in one step: no message sees a part of it.
 
         An item is a :class:`Binding`, ``(queue, key)`` or ``(queue, key, arguments)``. If one of them is wrong (no such
         queue, an illegal key or argument, nothing to remove), the error names it and nothing has changed.
         """
         items = list(add), list(remove)
-        self._driver.call(lambda: self._view.rebind(*items))
+        self._change(lambda: self._view.rebind(*items), timeout)
 
     def __repr__(self) -> str:
         return self._driver.call(lambda: repr(self._view))

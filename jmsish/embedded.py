@@ -18,10 +18,12 @@ from jmsish._views import ExchangeView, QueueView
 from jmsish.broker.bindings import Binding
 from jmsish.broker.broker import Broker
 from jmsish.broker.views import ConnectionView, SubscriptionView, TransactionView
+from jmsish.broker.views import ExchangeView as BrokerExchangeView
 from jmsish.drivers import registry
 from jmsish.drivers.listener import Listener, SocketReactor
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.errors import IllegalStateError, UnsupportedFeatureError
+from jmsish.freezing import Freeze, FrozenExchange, change, owner
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -33,6 +35,8 @@ __all__ = [
     "ConnectionView",
     "EmbeddedBroker",
     "ExchangeView",
+    "Freeze",
+    "FrozenExchange",
     "Listener",
     "QueueView",
     "SubscriptionView",
@@ -200,11 +204,11 @@ class EmbeddedBroker:
         are the topics that have no exchange of their own. In the nameless exchange, ``""``, every queue is bound by its
         own name.
         """
-        return ExchangeView(self._driver, self._call(lambda: self._broker.exchange(name)))
+        return self._view(self._call(lambda: self._broker.exchange(name)))
 
     def exchanges(self) -> list[ExchangeView]:
         """Views of all exchanges, temporary topics included."""
-        return [ExchangeView(self._driver, view) for view in self._call(self._broker.exchanges)]
+        return [self._view(view) for view in self._call(self._broker.exchanges)]
 
     def declare_exchange(self, name: str, type: str, **settings: Any) -> ExchangeView:
         """Make an exchange of the type ``"direct"``, ``"topic"``, ``"fanout"`` or ``"headers"``, or find the one that
@@ -216,14 +220,31 @@ class EmbeddedBroker:
 
         A topic of exactly that name is then this exchange, and its messages are told apart by their subjects.
         """
-        return ExchangeView(self._driver, self._call(lambda: self._broker.declare_exchange(name, type, **settings)))
+        return self._view(self._call(lambda: self._broker.declare_exchange(name, type, **settings)))
 
-    def delete_exchange(self, name: str) -> None:
+    def delete_exchange(self, name: str, *, timeout: float | None = None) -> None:
         """Delete an exchange, its bindings and its subscriptions; their producers and consumers are detached.
 
-        ``ValueError`` for those that are always there, and for the alternate of another.
+        ``ValueError`` for those that are always there, and for the alternate of another. Where somebody else holds it
+        frozen this waits, at most ``timeout`` seconds (:class:`~jmsish.errors.FreezeTimeoutError`).
         """
-        self._call(lambda: self._broker.delete_exchange(name))
+        exchange = self.exchange(name)._view.exchange
+        who = owner()
+        if self._call(lambda: self._broker.freezes.is_held_by(exchange, who)):
+            self._call(lambda: self._broker.delete_exchange(name))
+        else:
+            freezes = self._broker.freezes
+            change(self._driver, freezes, exchange, lambda: self._broker.delete_exchange(name), timeout)
+
+    def freeze(self, *names: str, timeout: float | None = None, max_hold: float | None = None) -> Freeze:
+        """Hold several exchanges still for a block: see :class:`~jmsish.freezing.Freeze`.
+
+        They are taken in the order of their names, so that two who want the same do not wait for each other.
+        """
+        return Freeze(self._driver, self._broker.freezes, names, timeout, max_hold)
+
+    def _view(self, view: BrokerExchangeView) -> ExchangeView:
+        return ExchangeView(self._driver, view, self._broker.freezes)
 
     def subscriptions(self) -> list[SubscriptionView]:
         """The subscriptions to topics, as they are at this moment; what they hold is in the queue they name."""

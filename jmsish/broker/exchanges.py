@@ -119,7 +119,12 @@ class Exchange:
     def route(
         self, key: str, payload: bytes, count: int, origin: object, unroutable: str | None = None
     ) -> Routed:  # hot: run for every message that is published
-        """The queues that get a message: none if it goes nowhere, which is counted as ``unroutable`` says."""
+        """The queues that get a message: none if it goes nowhere, which is counted as ``unroutable`` says.
+
+        GateClosed where it has to wait, here or further on its way: then it was not counted, and is to start anew.
+        """
+        if self.gate.closed:
+            raise GateClosed(self.gate, self)
         table = self.table
         match = table.cache.get(key)
         if match is None:
@@ -208,6 +213,11 @@ class Exchange:
         """To collect changes that are put in force together."""
         return Changes(self)
 
+    def _live(self) -> Changes:
+        if self.gate.closed:
+            raise GateClosed(self.gate, self)
+        return self.changes()
+
     def bind(
         self,
         target: Queue | Exchange,
@@ -217,15 +227,18 @@ class Exchange:
         *,
         replace: bool = False,
     ) -> bool:
-        """Bind a queue or an exchange; what it says and raises is said at :meth:`Changes.bind`."""
-        changes = self.changes()
+        """Bind a queue or an exchange; what it says and raises is said at :meth:`Changes.bind`.
+
+        This and the others below are writers: GateClosed where they have to wait.
+        """
+        changes = self._live()
         changed = changes.bind(target, key, accepts, arguments, replace=replace)
         changes.put_in_force()
         return changed
 
     def unbind(self, target: Queue | Exchange, key: str = "") -> bool:
         """Take a binding away; False where there was none. Any spelling of the pattern will do."""
-        changes = self.changes()
+        changes = self._live()
         changed = changes.unbind(target, key)
         changes.put_in_force()
         return changed
@@ -235,7 +248,7 @@ class Exchange:
 
         ``ValueError``, ``TypeError`` or ``InvalidDestinationError`` names what is wrong, and nothing has changed.
         """
-        changes = self.changes()
+        changes = self._live()
         for item in remove:
             changes.remove(item)
         for item in add:

@@ -13,11 +13,12 @@ A hold ends by its holder, by the limit of its time, and by the holder's end: th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from jmsish.broker.gates import CALLED, Gate, Waiter
+from jmsish.broker.gates import CALLED, Gate, GateClosed, Waiter
 from jmsish.broker.holds import HOLDING, OVER, WAITING, Change, Check, Freeze, Hold, Patience
+from jmsish.broker.intake import subject_of
+from jmsish.broker.routing import Way
 from jmsish.errors import (
     FreezeExpiredError,
     FreezeReentryError,
@@ -38,6 +39,10 @@ AT_A_TIME: Final = 2000
 """So many of a line are called in one step of the broker; then others have their turn."""
 
 
+Lookup = Callable[[str, str], "tuple[Exchange, str | None] | None"]
+"""The exchange and the key that an address and the capability of its kind mean, if they mean any."""
+
+
 class Home(Protocol):
     """What freezes ask of their broker."""
 
@@ -51,8 +56,9 @@ class Home(Protocol):
 class Freezes:
     """All freezes of a broker."""
 
-    def __init__(self, exchanges: Exchanges, home: Home) -> None:
+    def __init__(self, exchanges: Exchanges, home: Home, lookup: Lookup) -> None:
         self._exchanges = exchanges
+        self._lookup = lookup
         self._home = home
         self._of: dict[object, list[Freeze]] = {}
         """By their owners, those that wait or hold."""
@@ -248,8 +254,8 @@ class Freezes:
 
     def write(
         self, exchange: Exchange, action: Callable[[], Any], owner: object = None, *, timeout: float | None = None
-    ) -> Future[Any]:
-        """Change the bindings of an exchange, at once or when its gate lets it in; the result of ``action``.
+    ) -> Change:
+        """Change the bindings of an exchange, at once or when its gate lets it in; ``done`` has what ``action`` gives.
 
         FreezeReentryError where ``owner`` itself holds the exchange; FreezeTimeoutError after ``timeout`` seconds.
         """
@@ -265,7 +271,20 @@ class Freezes:
             self.waits(exchange.gate)
             if not change.done.done():
                 self._limit(timeout, lambda: change.fail(_late((exchange.name,), timeout)))
-        return change.done
+        return change
+
+    def obstacle(self, freeze: Freeze, address: str, kind: str, payload: bytes) -> str | None:
+        """The exchange at which a freeze would make a message wait that is sent to an address; or None."""
+        topic = self._lookup(address, kind)
+        if topic is None:
+            return None
+        exchange, key = topic
+        try:
+            Way(subject_of(payload) if key is None else key, payload, 0, None).follow(exchange)
+        except GateClosed as closed:
+            hold = closed.gate.hold
+            return closed.gate.name if isinstance(hold, Hold) and hold.freeze.owner == freeze.owner else None
+        return None
 
     def is_held_by(self, exchange: Exchange, owner: object) -> bool:
         """Whether ``owner`` holds an exchange."""

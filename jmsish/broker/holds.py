@@ -107,6 +107,11 @@ class Freeze(Waiter):
     def __repr__(self) -> str:
         return f"<Freeze of {', '.join(self.names)} {('waiting', 'holding', 'over')[self.state]}>"
 
+    @property
+    def is_held(self) -> bool:
+        """Whether it was granted and is not over."""
+        return self.state == HOLDING
+
     def hold_of(self, name: str) -> Hold:
         """What is collected for one of its exchanges. FreezeExpiredError, or IllegalStateError while it holds none."""
         if self.state != HOLDING:

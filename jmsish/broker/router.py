@@ -45,7 +45,7 @@ class Router:
     def __init__(self, config: BrokerConfig, home: Home) -> None:
         self.queues: dict[str, Queue] = {}
         self.exchanges = Exchanges(self.queues)
-        self.freezes = Freezes(self.exchanges, home)
+        self.freezes = Freezes(self.exchanges, home, self.exchange_of)
         self.subscriptions = Subscriptions(self, home)
         self._config = config
         self._home = home
@@ -77,6 +77,16 @@ class Router:
         if not self._config.auto_create:
             raise Refusal(NOT_FOUND, f"there is no queue {address!r}")
         return self._make(address, DEFAULT_SETTINGS)
+
+    def exchange_of(self, address: str, capability: str) -> tuple[Exchange, str | None] | None:
+        """The exchange, and the key if it says one, that an address means; None for queues. Nothing is made."""
+        kind = KINDS.get(capability)
+        if kind != TOPIC and address in self.queues:
+            return None
+        topic = self._topic(address)
+        if topic is not None:
+            return topic.exchange, topic.key
+        return (self.exchanges.topic, address) if kind == TOPIC else None
 
     def _topic(self, address: str) -> Topic | None:
         exchange = self.exchanges.get(address)

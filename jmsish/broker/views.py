@@ -170,6 +170,21 @@ class ExchangeView:
         """The settings in force."""
         return self._exchange.settings
 
+    @property
+    def exchange(self) -> Exchange:
+        """The exchange itself, for the broker's own use."""
+        return self._exchange
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether somebody holds it, or what waited for that is being routed."""
+        return self._exchange.gate.closed
+
+    @property
+    def waiting(self) -> int:
+        """How many messages and changes wait until it is not frozen any more."""
+        return self._exchange.gate.waiting
+
     def bindings(self) -> list[Binding]:
         """The bindings in force, those of subscriptions included; in the nameless exchange, each queue's own."""
         exchange = self._exchange

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+import sys
 import threading
 import weakref
 from collections import deque
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from time import monotonic
+from types import FrameType
 from typing import Protocol, TypeVar, runtime_checkable
 
 from jmsish.drivers.alarm import Alarm
@@ -356,6 +358,18 @@ class BrokerDriver:
         """The clock was moved; what was due is done when this returns."""
         self.call(lambda: None)
 
+    def runs_here(self) -> bool:
+        """Whether the calling thread is inside this broker already: then :meth:`call` would wait for itself.
+
+        The stack tells, so that nobody else has to keep a record.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code in _INSIDE and frame.f_locals.get("self") is self:
+                return True
+            frame = frame.f_back
+        return False
+
     # The end.
 
     @property
@@ -375,3 +389,6 @@ class BrokerDriver:
             self._stepped.unsubscribe(self)
         self._alarm.stop()
         self._alarm.join(timeout=5)
+
+
+_INSIDE = (BrokerDriver.call.__code__, BrokerDriver._serve.__code__)
