@@ -239,6 +239,8 @@ class ProducerFace(ProducerSettings):
     ) -> tuple[Message | None, bytes, DeliveryMode]:
         """The octets to send; a message object beside them where one was given, or is wanted afterwards (`keep`)."""
         plain = body.__class__ is str or not is_message(body)
+        if body is ...:
+            raise TypeError("send takes a message or a body, or a stream")
         if keep or wanted != AS_THE_PRODUCER_SAYS or self._delivery_delay or not plain:
             made: tuple[Message | None, bytes, DeliveryMode] = self._prepare(body, destination, *wanted)
         else:

@@ -19,7 +19,7 @@ LONGEST_PIECE = 1 << 17
 
 def message_of_stream(given: Any) -> BytesMessage:
     """The message that carries a stream: a new one, or the one given for its headers and properties."""
-    if given is None:
+    if given is None or given is ...:
         return BytesMessage()
     if not isinstance(given, BytesMessage):
         what = "a " + type(given).__name__ if isinstance(given, Message) else f"a body of type {type(given).__name__}"

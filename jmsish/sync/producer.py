@@ -31,7 +31,7 @@ class MessageProducer(ProducerFace, Closing):
 
     def send(
         self,
-        message_or_body: Any = None,
+        message_or_body: Any = ...,
         *,
         destination: Destination | None = None,
         delivery_mode: DeliveryMode | None = None,

@@ -243,6 +243,8 @@ async def test_rule_82_what_is_no_destination_and_what_is_no_message(face: Face)
         await anonymous.send("m1", destination=name)
     with pytest.raises(jmsish.MessageFormatError):
         await anonymous.send(object(), destination=play.destination)
+    with pytest.raises(TypeError, match="a message or a body, or a stream"):
+        await anonymous.send(destination=play.destination)
     await anonymous.send("m2", destination=play.destination)
     await expect(await play.consumer(), "m2 none")
 
@@ -484,7 +486,7 @@ async def test_rule_96_a_completion_comes_when_a_waiting_send_would_return(face:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"priority": 10}, ValueError),
+        ({"message_or_body": "m1", "priority": 10}, ValueError),
         ({"message_or_body": object()}, jmsish.MessageFormatError),
         ({"stream": 7}, TypeError),
     ],

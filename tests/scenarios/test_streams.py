@@ -47,7 +47,7 @@ class Broken(io.RawIOBase):
 
 
 @pytest.mark.parametrize("threshold", [None, SMALL])
-@pytest.mark.parametrize("mode", ["auto", "client", "dups_ok", "transacted"])
+@pytest.mark.parametrize("mode", ["auto", "client", "dups_ok", "individual", "transacted"])
 async def test_a_file_goes_out_and_comes_in(face: Face, mode: str, threshold: int | None) -> None:
     """With its headers and properties, whether it is handed over whole or while it arrives."""
     play = await stage(face, mode, stream_threshold=threshold)
@@ -66,9 +66,9 @@ async def test_a_file_goes_out_and_comes_in(face: Face, mode: str, threshold: in
     assert got.jms_message_id == message.jms_message_id
     assert await read_all(got.open()) == BODY
     await expect(consumer, "m2 none")
-    if mode in ("client", "transacted"):
+    if mode in ("client", "individual", "transacted"):
         await play.settle(got)
-    await play.queue.comes_to(0)
+    await play.queue.comes_to(1 if mode == "individual" else 0)
 
 
 async def test_an_iterable_goes_out_piece_by_piece(face: Face) -> None:
@@ -270,7 +270,7 @@ async def test_the_next_message_ends_the_reading(face: Face, mode: str) -> None:
     await play.queue.comes_to(0)
 
 
-@pytest.mark.parametrize("mode", ["client", "transacted"])
+@pytest.mark.parametrize("mode", ["client", "individual", "transacted"])
 async def test_settling_before_the_end_skips_the_rest(face: Face, mode: str) -> None:
     """`acknowledge` or `commit` take the message as it is."""
     play, consumer, (message, body) = await begun(face, mode)
@@ -278,8 +278,8 @@ async def test_settling_before_the_end_skips_the_rest(face: Face, mode: str) -> 
     with pytest.raises(jmsish.IllegalStateError, match="goes on"):
         await body.read(1)
     await play.queue.comes_to(1)
-    await expect(consumer, "m2 none")
-    await play.settle(message)
+    (m2, _) = await expect(consumer, "m2 none")
+    await play.settle(m2)
     await play.queue.comes_to(0)
 
 
@@ -480,3 +480,21 @@ async def test_a_stream_ends_with_its_session(face: Face) -> None:
     assert closings == []
     await play.session.close()
     await play.queue.holds(0)
+
+
+async def test_contexts_stream_too(face: Face) -> None:
+    """The simplified API is over the classic one: options and messages are the same."""
+    play = await stage(face, "auto", stream_threshold=SMALL)
+    await (await play.session.create_producer(play.destination)).send(stream=io.BytesIO(BODY))
+    connecting: Any = jmsish.aio.create_context if face.here() != "MainThread" else jmsish.create_context
+    made = connecting(face.url, stream_threshold=SMALL)
+    if face.here() == "MainThread":
+        with made as context:
+            message: Any = context.create_consumer(play.destination).receive(timeout=10)
+            with message.open() as body:
+                assert b"".join(iter(lambda: body.read(100_000), b"")) == BODY
+    else:
+        async with made as context:
+            message = await (await context.create_consumer(play.destination)).receive(timeout=10)
+            assert await read_all(message.open()) == BODY
+    await play.queue.comes_to(0)
