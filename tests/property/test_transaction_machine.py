@@ -32,7 +32,7 @@ from jmsish.engine.outcomes import (
     encode_control,
 )
 from jmsish.engine.values import encode_binary, encode_described, encode_map, encode_symbol
-from jmsish.types import Symbol
+from jmsish.types import Described, Symbol, ULong
 from tests.broker.world import ALL_OUTCOMES, World, in_transaction, message
 from tests.property.txmodel import DEAD, HELD, LIMIT, POSTED, TIMEOUT, Control, Hold, Letter, Line, Model, Txn
 from tests.property.txwire import LineEnd, TxWorld, Wire
@@ -43,6 +43,7 @@ OUTCOMES: list[DeliveryState | None] = [
 DEFAULTS: list[DeliveryState | None] = [
     None, ACCEPTED, RELEASED, MODIFIED_FAILED, MODIFIED_FAILED_UNDELIVERABLE, Modified(), Rejected(),
 ]  # fmt: skip
+HIGH = {Symbol("high"): Described(ULong(0x0000468C00000004), "JMSPriority > 4")}
 LONG = encode_described(0x72, encode_map([encode_symbol("x-opt-long"), encode_binary(b"." * 1500)]))
 picks = st.integers(0, 63)
 now = st.sampled_from((True, True, False))
@@ -147,16 +148,18 @@ class Transactions(RuleBasedStateMachine):
         wire.say(lambda: self.model.controls.append(desk.control))
 
     @rule(who=picks, session=st.integers(0, 1), queue=st.sampled_from("qqp"), default=st.sampled_from(DEFAULTS),
-          presettled=st.sampled_from((False, False, True)), at_once=now)  # fmt: skip
+          presettled=st.sampled_from((False, False, True)), picky=st.sampled_from((False, False, True)),
+          at_once=now)  # fmt: skip
     def attach(
-        self, who: int, session: int, queue: str, default: DeliveryState | None, presettled: bool, at_once: bool
+        self, who: int, session: int, queue: str, default: DeliveryState | None, presettled: bool, at_once: bool,
+        picky: bool = False,
     ) -> None:
         wire = self.wires[who % len(self.wires)]
         if sum(self._lives(end) for end in self.ends) >= 5 or wire.sessions[session].mute:
             return
         wire.say(None)
-        options = {"default_outcome": default, "snd_settle_mode": int(presettled)}
-        line = Line(next(self.numbers), queue, default, presettled, wire.sessions[session])
+        options = {"default_outcome": default, "snd_settle_mode": int(presettled), "filter": HIGH if picky else None}
+        line = Line(next(self.numbers), queue, default, presettled, wire.sessions[session], picky)
         end = LineEnd(wire, line.session, queue, options)
         end.line, end.ids, end.wire = line, {}, wire
         self.ends.append(end)

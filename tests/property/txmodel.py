@@ -69,6 +69,8 @@ class Line:
     default: DeliveryState | None
     presettled: bool
     session: object
+    picky: bool = False
+    """Its selector wants high priorities only."""
     attached: bool = False
     txn: Txn | None = None
     count: int = 0
@@ -85,6 +87,8 @@ class Line:
         return self.presettled and self.txn is None and not counts and isinstance(default, (Modified, Released))
 
     def may_have(self, letter: Letter) -> bool:
+        if self.picky and letter.priority <= 4:
+            return False
         return letter.queue == self.queue and self.number not in letter.barred | letter.kept
 
 
