@@ -208,6 +208,10 @@ class Broker:
         """Call ``timed.on_time`` then."""
         self._timers.add(due, timed)
 
+    def dismiss(self, timed: Timed) -> None:
+        """It has gone, or come to an end: whatever it was to be called for."""
+        self._timers.dismiss(timed)
+
     def touch(self, connection: ServerConnection) -> None:
         """The connection may have output."""
         self.touched[connection] = None
@@ -240,9 +244,13 @@ class Broker:
         if not transaction.began:
             transaction.began = now = self.now()
             if config.transaction_timeout:
-                self._timers.add(now + config.transaction_timeout, _Timeout(self, transaction))
+                self._limit(transaction, now + config.transaction_timeout, _Timeout(self, transaction))
             if config.transaction_idle_timeout:
-                self._timers.add(now + config.transaction_idle_timeout, _IdleTimeout(self, transaction))
+                self._limit(transaction, now + config.transaction_idle_timeout, _IdleTimeout(self, transaction))
+
+    def _limit(self, transaction: Transaction, due: float, limit: Timed) -> None:
+        self._timers.add(due, limit)
+        transaction.limits.append(limit)
 
 
 class _Timeout:

@@ -124,6 +124,7 @@ class Router:
         if self.queues.get(queue.name) is queue:
             del self.queues[queue.name]
         queue.deleted = True
+        self._home.dismiss(queue)
         self.exchanges.forget(queue)
         self.subscriptions.forget(queue)
         for consumer in list(queue.consumers.values()):

@@ -40,6 +40,9 @@ class Home(QueueHome, Protocol):
     def remind(self, due: float, timed: Timed) -> None:
         """Call ``timed.on_time`` then."""
 
+    def dismiss(self, timed: Timed) -> None:
+        """Never call it again."""
+
     def next_number(self) -> int:
         """A number not used before."""
 
@@ -181,7 +184,10 @@ class Subscriptions:
     def _revive(self, subscription: Subscription, connection: ServerConnection, link: Link, source: Source) -> None:
         """Whose it is from now on, and with whom it ends."""
         self._release(subscription)
-        subscription.timeout, subscription.due = source.timeout, 0.0
+        subscription.timeout = source.timeout
+        if subscription.due:
+            subscription.due = 0.0
+            self._home.dismiss(subscription)
         if subscription.shared:
             return
         subscription.origin = connection
@@ -278,6 +284,7 @@ class Subscriptions:
         subscription = self._by_queue.pop(queue.name, None)
         if subscription is not None:
             self._release(subscription)
+            self._home.dismiss(subscription)
 
     def _release(self, subscription: Subscription) -> None:
         holder, subscription.holder = subscription.holder, None

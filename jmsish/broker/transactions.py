@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jmsish.broker.coordinator import ControlLink
     from jmsish.broker.outgoing import OutgoingLink
     from jmsish.broker.parking import Parked
+    from jmsish.broker.timers import Timed
     from jmsish.engine.delivery import Delivery
 
 ROLLBACK = "amqp:transaction:rollback"
@@ -75,8 +76,8 @@ class Transaction:
     """One declared, not yet discharged transaction."""
 
     __slots__ = (
-        "acquirers", "began", "connection", "control", "copies", "deliveries", "failure", "id", "last", "parked",
-        "posts", "resume", "work",
+        "acquirers", "began", "connection", "control", "copies", "deliveries", "failure", "id", "last", "limits",
+        "parked", "posts", "resume", "work",
     )  # fmt: skip
 
     def __init__(self, txn_id: bytes, connection: ServerConnection, control: ControlLink) -> None:
@@ -87,6 +88,8 @@ class Transaction:
         """When the first work came in, 0 before (D15)."""
         self.last = 0.0
         """When the last work came in, where the broker has a limit to idleness."""
+        self.limits: list[Timed] = []
+        """What ends it when its time is over, where it has a limit."""
         self.posts: list[Post] = []
         self.copies = 0
         """What posts to topics are more than one: a commit puts a message into each queue it was routed to."""
@@ -213,6 +216,9 @@ class Transaction:
         for link in self.acquirers:
             link.transaction = None
         self.acquirers.clear()
+        for limit in self.limits:
+            self.connection.broker.dismiss(limit)
+        self.limits.clear()
         work, posts = self.work, self.posts
         self.work, self.posts = [], []
         return work, posts

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
+from jmsish.broker.queues import Queue
 from jmsish.engine.codec import ReceivedMessage, split_header
 from jmsish.engine.outcomes import MODIFIED_FAILED, RELEASED
 from jmsish.engine.values import (
@@ -15,6 +18,7 @@ from jmsish.engine.values import (
     encode_symbol,
     encode_timestamp,
 )
+from tests.broker.pubsub import attach
 from tests.broker.world import SETTLED, World, in_transaction, properties
 
 
@@ -173,3 +177,41 @@ def test_marks_of_consumed_messages_do_not_pile_up(world: World) -> None:
     assert world.queue().depth == 0
     queue = world.broker.router.queues["q"]
     assert queue.calendar is not None and len(queue.calendar) < 400
+
+
+# --- what is waited for when nothing is left to wait for
+
+
+def test_who_has_gone_is_not_waited_for(world: World) -> None:
+    """Queues, subscriptions and transactions are let go as they end, however far off their times are."""
+    peer = world.connect()
+    for number in range(200):
+        receiver = peer.receiver(dynamic=True, address=None)
+        address = receiver.link.remote_source.address
+        sender = peer.sender(address)
+        sender.send("m1", ttl=86_400_000)
+        sender.detach()
+        receiver.detach()
+        name = f"sub{number}"
+        for closed in (False, True):
+            attach(peer, name, address="news", capabilities=("topic",), timeout=86_400, credit=0).detach(closed=closed)
+    gc.collect()
+    assert [each for each in gc.get_objects() if isinstance(each, Queue) and each.home is world.broker] == []
+    assert len(world.broker._timers) < 200
+    world.advance(90_000)
+    assert len(world.broker._timers) == 0 and not world.broker.subscriptions()
+
+
+def test_the_limits_of_transactions_go_with_them() -> None:
+    world = World({"policy": {"transaction_timeout": 3600, "transaction_idle_timeout": 3600}})
+    peer = world.connect()
+    controller, sender = peer.controller(), peer.sender()
+    for _ in range(200):
+        txn_id = controller.declare()
+        sender.send("m1", state=in_transaction(txn_id))
+        assert controller.commit(txn_id) is None
+    assert len(world.broker._timers) < 200
+    txn_id = controller.declare()
+    sender.send("m2", state=in_transaction(txn_id))
+    world.advance(3601)
+    assert controller.commit(txn_id) == "amqp:transaction:timeout"
