@@ -125,7 +125,7 @@ class Outgoing:
 
 
 def resume(engine: Engine) -> None:
-    """Output has been taken: what waited for that goes on."""
+    """Output has been taken: what waited for that goes on, another session first than the last time."""
     sessions, engine.throttled = engine.throttled, []
-    for session in sessions:
+    for session in (*sessions[1:], *sessions[:1]):
         session.pump()

@@ -21,6 +21,7 @@ from jmsish.engine.outcomes import (
     TransactionalState,
     UnknownState,
 )
+from jmsish.engine.sections import delivery_count_of
 from jmsish.types import Symbol, ULong
 from tests.broker.world import SETTLED, Receiver, World, in_transaction
 
@@ -231,6 +232,27 @@ def test_presettled_and_lost_in_mid_transfer_is_back(world: World) -> None:
     assert world.depth("large") == (0, 1)
     peer.cut()
     assert world.depth("large") == (1, 0)
+
+
+@pytest.mark.parametrize(("default", "count"), [(MODIFIED_FAILED, 1), (RELEASED, 0), (None, 0)])
+def test_lost_in_mid_transfer_it_counts_as_the_default_outcome_says(world: World, default: Any, count: int) -> None:
+    """D5: a part of it may have been read already, by a receiver that reads while it arrives."""
+    big = b"\x00\x53\x77\xb1\x00\x00\x40\x00" + b"y" * 0x4000
+    sender = world.connect().sender("large")
+    sender.transfer(big)
+    world.run()
+    peer = world.connect(max_frame_size=512, incoming_window=4)
+    receiver = peer.receiver("large", default_outcome=default)
+    receiver.link.flow(1)
+    peer.speak()
+    world.broker.step()
+    peer.connection.take_output()
+    peer.cut()
+    assert world.depth("large") == (1, 0)
+    other = world.connect().receiver("large", default_outcome=default)
+    other.flow(1)
+    (delivery,) = other.take()
+    assert delivery_count_of(delivery.payload) == count
 
 
 def test_a_rolled_back_acquisition_is_back_even_if_the_default_is_accepted(world: World) -> None:

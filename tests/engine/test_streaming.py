@@ -13,6 +13,7 @@ from jmsish.engine.link import Link
 from jmsish.engine.outcomes import ACCEPTED, TransactionalState
 from jmsish.engine.outgoing import OUTPUT_LIMIT
 from jmsish.engine.streaming import UNREAD_LIMIT, IncomingStream, OutgoingStream, want
+from tests.wire.frames import read
 
 from .pair import Pair, expect, kinds
 
@@ -50,6 +51,20 @@ def test_output_that_is_not_taken_is_bounded() -> None:
         pair.client.receive(pair.server.take_output())
     assert OUTPUT_LIMIT <= largest <= OUTPUT_LIMIT + FRAME
     assert [delivery.payload for delivery in came] == [OCTETS, b"behind it"]
+
+
+def test_large_messages_of_two_sessions_take_turns() -> None:
+    """None waits for the end of the other."""
+    pair, sender, _ = linked(incoming_window=2048)
+    second, _ = pair.link(pair.begin()[0], "second")
+    for link in (sender, second):
+        link.send(OCTETS)
+    turns = []
+    while octets := pair.client.take_output():
+        turns.append({frame.channel for frame in read(octets)})
+        pair.server.receive(octets)
+        pair.client.receive(pair.server.take_output())
+    assert turns[:3] == [{0}, {1}, {0}] and len(expect(pair.server, events.DELIVERED, events.DELIVERED)) == 2
 
 
 def test_a_large_delivery_that_comes_in_is_one_piece_once() -> None:
