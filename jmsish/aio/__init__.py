@@ -20,7 +20,7 @@ from jmsish.aio.context import JMSConsumer, JMSContext, JMSProducer
 from jmsish.aio.producer import MessageProducer
 from jmsish.aio.session import Session
 from jmsish.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jmsish.embedded import EmbeddedBroker
+from jmsish.embedded import Binding, EmbeddedBroker
 from jmsish.errors import *  # noqa: F403
 from jmsish.errors import __all__ as _errors
 from jmsish.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
@@ -30,6 +30,7 @@ from jmsish.types import Byte, Char, Double, Float, Int, Long, Short
 
 __all__ = [
     "AcknowledgeMode",
+    "Binding",
     "Byte",
     "BytesMessage",
     "Char",
