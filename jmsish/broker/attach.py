@@ -101,7 +101,7 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
     if not isinstance(source, Source):
         raise Refusal(INVALID_FIELD, "the source is of no kind known here", {"field": "source"})
     check_default_outcome(source.default_outcome)
-    if source.address == MANAGEMENT:
+    if source.address == MANAGEMENT and not source.dynamic:
         return _answer_on(connection, link, source)
     filters = Filters.read(source.filter)
     node, made = _node(connection, link, source, "source")
@@ -113,13 +113,14 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode
     if isinstance(node, Topic):
-        subscription = _subscribe(connection, link, granted, node, filters)
-        consumer = _consume(connection, link, subscription.queue)
-        consumer.subscription = subscription
+        joined = _subscribe(connection, link, granted, node, filters)
+        consumer = _consume(connection, link, joined.queue)
+        consumer.subscription = joined
     else:
         copies = source.distribution_mode == "copy"
-        _check_reader(connection, node, copies)
+        subscription = _check_reader(connection, node, copies)
         consumer = _consume(connection, link, node, copies=copies, selects=filters.selects)
+        consumer.subscription, consumer.by_name = None if copies else subscription, True
     consumer.made = made
     link.attach(source=granted, offered_capabilities=_offered(link))
     return consumer
@@ -147,13 +148,17 @@ def _consume(
     )  # fmt: skip
 
 
-def _check_reader(connection: ServerConnection, queue: Queue, copies: bool) -> None:
-    """A temporary queue is its connection's, and a subscription that is not shared has one consumer, by any name."""
+def _check_reader(connection: ServerConnection, queue: Queue, copies: bool) -> Subscription | None:
+    """A temporary queue is its connection's, and a subscription that is not shared has one consumer, by any name.
+
+    The subscription whose queue it is, if it is one of any.
+    """
     if queue.owner is not None and queue.owner is not connection:
         raise Refusal(RESOURCE_LOCKED, f"only the connection that created {queue.name!r} receives from it")
     subscription = connection.broker.router.subscriptions.of(queue)
     if subscription is not None and subscription.is_active and not (subscription.shared or copies):
         raise Refusal(RESOURCE_LOCKED, f"the subscription {subscription.name!r} has a consumer, and is not shared")
+    return subscription
 
 
 def _priority_of(link: Link) -> int:
@@ -233,7 +238,7 @@ def _receive_on(connection: ServerConnection, link: Link) -> IncomingLink:
     target = link.remote_target
     if not isinstance(target, Target):
         raise Refusal(INVALID_FIELD, "a sender needs a target", {"field": "target"})
-    to_management = target.address == MANAGEMENT
+    to_management = target.address == MANAGEMENT and not target.dynamic
     node, made = (None, None) if to_management else _node(connection, link, target, "target")
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode

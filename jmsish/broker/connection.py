@@ -257,8 +257,11 @@ class ServerConnection:
         A link that was detached without a close and comes again has it still (2.6.3).
         """
         key = (link.name, link.is_sender)
-        if key in self._made:
-            return self._made[key]
+        existing = self._made.get(key)
+        if existing is not None:
+            if not existing.deleted:
+                return existing
+            del self.temporaries[existing]
         router = self.broker.router
         owner = self if exclusive else None
         node = self._made[key] = router.make_temporary_topic(owner) if topic else router.make_temporary(owner)

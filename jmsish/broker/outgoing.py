@@ -43,6 +43,7 @@ class OutgoingLink(Consumer):
         "_largest",
         "_returned",
         "_touched",
+        "by_name",
         "connection",
         "default_outcome",
         "gone",
@@ -78,6 +79,8 @@ class OutgoingLink(Consumer):
         """The queue or topic that was made for it, and goes with it."""
         self.subscription: Subscription | None = None
         """Whose queue it reads, if it is one of a subscription."""
+        self.by_name = False
+        """It reads that queue by its name: the subscription does not end because it is closed."""
         self._largest = link.remote_max_message_size
         """What the receiver takes at most, in octets; 0 says nothing."""
         self.gone = False
@@ -262,7 +265,7 @@ class OutgoingLink(Consumer):
     def detached(self, closed: bool) -> None:
         """The receiver detached (W16): deliveries stay with the session; of a closed link, for a second at most."""
         # A link that the engine ended, because it was stolen, was not closed by its receiver: what it read stays.
-        ends = closed and self.link.fault is None
+        ends = closed and self.link.fault is None and not self.by_name
         refusal = self.subscription.refuses_close() if ends and self.subscription is not None else None
         self.leave_queue()
         self.link.detach(closed=closed, error=refusal)

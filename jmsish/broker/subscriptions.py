@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import quote
 
@@ -112,7 +113,12 @@ class Subscription:
     @property
     def is_active(self) -> bool:
         """Somebody reads it; who only browses its queue, as tools do, is in nobody's way."""
-        return any(not consumer.copies for consumer in self.queue.consumers.values())
+        return self._has_readers(1)
+
+    def _has_readers(self, count: int) -> bool:
+        """So many at least."""
+        readers = (consumer for consumer in self.queue.consumers.values() if not consumer.copies)
+        return sum(1 for _ in islice(readers, count)) == count
 
     def detached(self, closed: bool) -> None:
         """One of its links has gone; it is out of the queue's consumers already."""
@@ -120,8 +126,7 @@ class Subscription:
 
     def refuses_close(self) -> AmqpError | None:
         """Why the subscription does not end with a link that is closed, which is to be told; None where it may."""
-        readers = sum(not consumer.copies for consumer in self.queue.consumers.values())
-        if not (self.shared and self.durable and readers > 1):
+        if not (self.shared and self.durable and self._has_readers(2)):
             return None
         description = f"the subscription {self.name!r} goes on: it has other consumers (detach without a close)"
         return AmqpError(RESOURCE_LOCKED, description)
@@ -257,7 +262,7 @@ class Subscriptions:
             return
         if closed:
             self.delete(subscription)
-        elif not subscription.durable and subscription.holder is None:
+        elif not subscription.durable and subscription.holder is None and not subscription.due:
             self._expire(subscription)
 
     def ended(self, holder: object) -> None:
@@ -315,7 +320,8 @@ class Lookup:
         """The peer detached, and if it closed the link it unsubscribes."""
         self.over = True
         error = None
-        if closed and not self._subscription.queue.deleted:
+        # A link that was stolen was not closed by its peer, who may be about to read the very subscription.
+        if closed and self._link.fault is None and not self._subscription.queue.deleted:
             try:
                 self._subscription.home.unsubscribe(self._subscription)
             except Refusal as refusal:
