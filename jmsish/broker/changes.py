@@ -93,8 +93,10 @@ class Changes:
 
     def unbind_all(self, target: str) -> None:
         """Take all bindings of a target away, by its identity."""
-        for bound in self.table.of(target):
-            self._remove(bound)
+        bounds = self.table.of(target)
+        if bounds:
+            self.table = self.table.unbind_all(bounds)
+            self._targets[target] = None
 
     def unbind_gone(self, target: str) -> bool:
         """Take the bindings away of a target that was deleted; whether one was bound only in this collection.

@@ -11,7 +11,7 @@ pattern costs at most its own length for each word of the key, however many ``#`
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -82,17 +82,36 @@ class PersistentMap(Generic[V]):
         return self._with(index, {key: value for key, value in bucket.items() if key != name}, self.size - 1)
 
     def _with(self, index: int, bucket: dict[Any, V], size: int) -> PersistentMap[V]:
-        buckets = (*self.buckets[:index], bucket, *self.buckets[index + 1 :])
-        count = len(buckets)
-        if size > _FILLED * count * count:
-            buckets = _spread(buckets, count * 2)
-        elif count > 1 and size < count * count // _FILLED:
-            buckets = _spread(buckets, count // 2)
-        return PersistentMap(buckets, size)
+        return PersistentMap(_fitting((*self.buckets[:index], bucket, *self.buckets[index + 1 :]), size), size)
+
+    def changed(self, values: Mapping[Any, V | None]) -> PersistentMap[V]:
+        """With many put, or taken away where the value is None: each bucket is copied once."""
+        buckets = list(self.buckets)
+        copied: set[int] = set()
+        for name, value in values.items():
+            index = hash(name) & self.mask
+            if index not in copied:
+                copied.add(index)
+                buckets[index] = dict(buckets[index])
+            if value is None:
+                buckets[index].pop(name, None)
+            else:
+                buckets[index][name] = value
+        size = sum(map(len, buckets))
+        return PersistentMap(_fitting(tuple(buckets), size), size)
 
     def items(self) -> Iterator[tuple[Any, V]]:
         for bucket in self.buckets:
             yield from bucket.items()
+
+
+def _fitting(buckets: tuple[dict[Any, V], ...], size: int) -> tuple[dict[Any, V], ...]:
+    """As many buckets as so many entries need."""
+    while size > _FILLED * len(buckets) ** 2:
+        buckets = _spread(buckets, len(buckets) * 2)
+    while len(buckets) > 1 and size < len(buckets) ** 2 // _FILLED:
+        buckets = _spread(buckets, len(buckets) // 2)
+    return buckets
 
 
 def _spread(buckets: tuple[dict[Any, V], ...], count: int) -> tuple[dict[Any, V], ...]:
@@ -157,10 +176,42 @@ def added(root: Node[T], pattern: str, item: T) -> Node[T]:
 
 def removed(root: Node[T], pattern: str, item: T) -> Node[T]:
     """The tree without the item at a normalised pattern, and without the branch that only led to it."""
-    path, node = _path(root, words_of(pattern))
+    return _removed(root, words_of(pattern), item)
+
+
+def _removed(root: Node[T], words: list[str], item: T) -> Node[T]:
+    path, node = _path(root, words)
     here = node.here
     at = here.index(item)
     return _rebuilt(path, node.with_here(here[:at] + here[at + 1 :]))
+
+
+def removed_all(root: Node[T], items: Iterable[tuple[str, T]]) -> Node[T]:
+    """The tree without many items, each at its normalised pattern: each node is copied once."""
+    return _without(root, [(words_of(pattern), item) for pattern, item in items], 0)
+
+
+def _without(node: Node[T], items: list[tuple[list[str], T]], depth: int) -> Node[T]:
+    if len(items) == 1:
+        ((words, item),) = items
+        return _removed(node, words[depth:], item)
+    gone: set[int] = set()
+    by_word: dict[str, list[tuple[list[str], T]]] = {}
+    for words, item in items:
+        if len(words) == depth:
+            gone.add(id(item))
+        else:
+            by_word.setdefault(words[depth], []).append((words, item))
+    here = tuple(item for item in node.here if id(item) not in gone) if gone else node.here
+    children: dict[str, Node[T] | None] = {}
+    for word, group in by_word.items():
+        child = node.child(word)
+        assert child is not None
+        child = _without(child, group, depth + 1)
+        children[word] = None if child.is_bare else child
+    one, any = children.pop(ONE, node.one), children.pop(ANY, node.any)
+    words_ = node.words if node.words is None or not children else node.words.changed(children)
+    return Node(here, words_ if words_ is not None and words_.size else None, one, any)
 
 
 def _path(root: Node[T], words: list[str]) -> tuple[list[tuple[Node[T], str]], Node[T]]:

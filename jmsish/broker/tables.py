@@ -14,12 +14,13 @@ headers   maps from values, one for each set of names that bindings ask about to
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 from jmsish.broker.bindings import DIRECT, FANOUT, HEADERS, TOPIC, Bound
 from jmsish.broker.headers import Criteria, Reader, Special, reader
-from jmsish.broker.patterns import Node, PersistentMap, added, found, removed
+from jmsish.broker.patterns import Node, PersistentMap, added, found, removed, removed_all
 from jmsish.broker.routing import NOWHERE, Match
 
 REMEMBERED_AT_MOST: Final = 4096
@@ -84,8 +85,20 @@ class Table:
         self._index_into(table, bound, False)
         return table
 
+    def unbind_all(self: _T, bounds: list[Bound]) -> _T:
+        """Without any binding of a target, which has these: what they share is copied once, not for each."""
+        table = type(self)(self._uncounted)
+        table._targets = self._targets.without(bounds[0].target)
+        table.size = self.size - len(bounds)
+        self._index_without(table, bounds)
+        return table
+
     def _index_into(self: _T, table: _T, bound: Bound, add: bool) -> None:
         """Give another table the index of this one, with a binding more or less."""
+        raise NotImplementedError
+
+    def _index_without(self: _T, table: _T, bounds: list[Bound]) -> None:
+        """Give another table the index of this one, with these bindings less."""
         raise NotImplementedError
 
     def match(self, key: str, payload: bytes) -> Match:
@@ -137,6 +150,9 @@ class DirectTable(Table):
     def _index_into(self, table: DirectTable, bound: Bound, add: bool) -> None:
         table._keys = _changed(self._keys, bound.binding.key, bound, add)
 
+    def _index_without(self, table: DirectTable, bounds: list[Bound]) -> None:
+        table._keys = _reduced(self._keys, ((bound.binding.key, bound) for bound in bounds))
+
     def _matching(self, key: str) -> Iterable[Bound]:
         return self._keys.get(key) or ()
 
@@ -154,6 +170,9 @@ class TopicTable(Table):
         change = added if add else removed
         table._root = change(self._root, bound.binding.key, bound)
 
+    def _index_without(self, table: TopicTable, bounds: list[Bound]) -> None:
+        table._root = removed_all(self._root, ((bound.binding.key, bound) for bound in bounds))
+
     def _matching(self, key: str) -> Iterable[Bound]:
         return found(self._root, key)
 
@@ -169,6 +188,8 @@ class FanoutTable(Table):
     __slots__ = ()
 
     def _index_into(self, table: FanoutTable, bound: Bound, add: bool) -> None: ...
+
+    def _index_without(self, table: FanoutTable, bounds: list[Bound]) -> None: ...
 
     def match(self, key: str, payload: bytes) -> Match:
         """All there is."""
@@ -208,7 +229,32 @@ class HeadersTable(Table):
         else:
             for entry in criteria.entries:
                 table._any = _changed(table._any, entry, bound, add)
-        table._names = _counted(self._names, criteria, 1 if add else -1)
+        table._names = _counted(self._names, [criteria], 1 if add else -1)
+        self._read_into(table)
+
+    def _index_without(self, table: HeadersTable, bounds: list[Bound]) -> None:
+        every: dict[Any, list[tuple[Any, Bound]]] = {}
+        any_: list[tuple[Any, Bound]] = []
+        asked: list[Criteria] = []
+        for bound in bounds:
+            criteria = bound.asked.criteria
+            assert criteria is not None
+            asked.append(criteria)
+            if criteria.every:
+                every.setdefault(criteria.shape, []).append((criteria.values, bound))
+            else:
+                any_.extend((entry, bound) for entry in criteria.entries)
+        shapes: dict[Any, PersistentMap[_Bounds] | None] = {}
+        for shape, gone in every.items():
+            by_values = self._every.get(shape)
+            assert by_values is not None
+            by_values = _reduced(by_values, gone)
+            shapes[shape] = by_values if by_values.size else None
+        table._every, table._any = self._every.changed(shapes), _reduced(self._any, any_)
+        table._names = _counted(self._names, asked, -1)
+        self._read_into(table)
+
+    def _read_into(self, table: HeadersTable) -> None:
         same = table._names.size == self._names.size
         table._read = self._read if same else reader(frozenset(name for name, _ in table._names.items()))
 
@@ -251,11 +297,20 @@ def _changed(bounds_of: PersistentMap[_Bounds], name: Any, bound: Bound, add: bo
     return bounds_of.put(name, bounds) if bounds else bounds_of.without(name)
 
 
-def _counted(names: PersistentMap[int], criteria: Criteria, step: int) -> PersistentMap[int]:
-    for name, _ in criteria.entries:
-        count = (names.get(name) or 0) + step
-        names = names.put(name, count) if count else names.without(name)
-    return names
+def _reduced(bounds_of: PersistentMap[_Bounds], gone: Iterable[tuple[Any, Bound]]) -> PersistentMap[_Bounds]:
+    """A map of bindings without some, each at its name."""
+    leaving: dict[Any, set[Bound]] = {}
+    for name, bound in gone:
+        leaving.setdefault(name, set()).add(bound)
+    left: dict[Any, _Bounds | None] = {}
+    for name, those in leaving.items():
+        left[name] = tuple(bound for bound in bounds_of.get(name) or () if bound not in those) or None
+    return bounds_of.changed(left)
+
+
+def _counted(names: PersistentMap[int], asked: Iterable[Criteria], step: int) -> PersistentMap[int]:
+    steps = Counter(name for criteria in asked for name, _ in criteria.entries)
+    return names.changed({name: (names.get(name) or 0) + step * times or None for name, times in steps.items()})
 
 
 TABLES: Final[dict[str, type[Table]]] = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jmsish.broker.exchanges import Binding, Exchange, Exchanges
 from jmsish.broker.order import History
-from jmsish.broker.patterns import Node, PersistentMap, added, found, matches, normalised, removed
+from jmsish.broker.patterns import Node, PersistentMap, added, found, matches, normalised, removed, removed_all
 from jmsish.broker.policy import DEFAULT_SETTINGS, QueueSettings
 from jmsish.broker.queues import Arrival, Queue
 from jmsish.errors import InvalidDestinationError
@@ -130,6 +130,17 @@ def test_the_tree_finds_what_the_plain_matcher_finds(patterns: list[str], key: s
     assert root.is_bare == (set(gone) == set(patterns))
 
 
+@given(st.lists(words, max_size=30, unique_by=normalised), words, st.data())
+def test_many_removed_in_one_go_are_as_many_removed(patterns: list[str], key: str, data: st.DataObject) -> None:
+    root: Node[str] = Node()
+    for pattern in patterns:
+        root = added(root, normalised(pattern), pattern)
+    gone = data.draw(st.lists(st.sampled_from(patterns), unique=True)) if patterns else []
+    rest = removed_all(root, [(normalised(pattern), pattern) for pattern in gone])
+    assert set(found(rest, key)) == set(found(root, key)) - set(gone)
+    assert rest.is_bare == (set(gone) == set(patterns))
+
+
 # The patterns of a broker's well-known test of its tree, in our words: everything that meets at a fork.
 FORKS = [
     "a.b.c.d", "a.b.*.d", "a.#.d", "#.d", "*.b.c.*", "a.*.*.#", "#", "a.b.#", "*", "a", "a.#.c.#", "#.c.#.d", "*.*.*.*",
@@ -207,6 +218,20 @@ def test_the_map_is_a_dictionary_that_leaves_its_past_alone(steps: list[tuple[in
     for each, expected in [*past, (map_, model)]:
         assert dict(each.items()) == expected and each.size == len(expected)
         assert all(each.get(name) == value for name, value in expected.items())
+
+
+@given(
+    st.dictionaries(st.integers(0, 300), st.integers()),
+    st.dictionaries(st.integers(0, 300), st.one_of(st.none(), st.integers()), max_size=200),
+)
+def test_many_changes_in_one_go_are_as_many_changes(before: dict[int, int], changes: dict[int, int | None]) -> None:
+    map_: PersistentMap[int] = PersistentMap(({},)).changed(before)
+    after = map_.changed(changes)
+    expected = {name: value for name, value in {**before, **changes}.items() if value is not None}
+    assert dict(map_.items()) == before and map_.size == len(before)
+    assert dict(after.items()) == expected and after.size == len(expected)
+    assert all(after.get(name) == value for name, value in expected.items())
+    assert after.put(-1, 5).without(-1).size == len(expected)
 
 
 def test_a_change_copies_about_the_square_root() -> None:
