@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 CREDIT: Final = 1000
 """Granted to a sender, and topped up at half."""
 SMALL_CREDIT: Final = 10
-"""Where a queue counts octets and holds its senders back: what may still come when it is full."""
+"""Where a queue counts octets and holds its senders back: what may still come when it is full. And to the
+management node, which does each request at once: with no more can one peer keep all others waiting."""
 
 DECODE_ERROR: Final = "amqp:decode-error"
 RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
@@ -89,8 +90,8 @@ class IncomingLink:
             if link.credit > credit:
                 # Only what was said before the limit was known: "the receiver MAY decrease the link-credit" (2.6.7).
                 self._grant(credit)
-        elif self.waiting:
-            credit = max(0, credit - self.waiting)
+        elif self.waiting or self.sink is not None:
+            credit = max(0, (CREDIT if self.sink is None else SMALL_CREDIT) - self.waiting)
         if credit and link.credit * 2 <= credit:
             self._grant(credit)
 

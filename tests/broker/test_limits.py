@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jmsish.engine.outcomes import ACCEPTED, Rejected
+from tests.broker.test_management import request
 from tests.broker.world import World, message
 
 
@@ -102,3 +103,12 @@ def test_producers_that_were_held_back_go_on_when_the_limit_is_raised(world: Wor
     world.broker.declare_queue("q", **settings)
     world.run()
     assert sender.link.credit >= 10
+
+
+def test_one_peer_floods_the_node_with_few_requests_at_a_time(world: World) -> None:
+    sender = world.connect().sender("$management")
+    assert sender.link.credit == 10
+    for _ in range(25):
+        sender.transfer(request("QUERY", "org.amqp.management"))
+        world.run()
+    assert 5 < sender.link.credit <= 10
