@@ -20,6 +20,7 @@ from jmsish.broker.coordinator import ControlLink
 from jmsish.broker.dispositions import disposed
 from jmsish.broker.greeting import admit
 from jmsish.broker.incoming import IncomingLink
+from jmsish.broker.leases import Leases
 from jmsish.broker.order import Entry
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.pending import Pending
@@ -67,6 +68,8 @@ class ServerConnection:
         self.temporaries: dict[Node, tuple[str, bool]] = {}
         """Its temporary queues and topics, and the links that made them: name, and whether we send on it."""
         self._made: dict[tuple[str, bool], Node] = {}
+        self.leases = Leases()
+        """Freezes that it asked for by request; they end with it."""
         self.ended = False
         self._sessions: list[EngineSession] = []
         self._graces: list[tuple[float | None, OutgoingLink]] = []

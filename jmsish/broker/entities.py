@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jmsish.broker.exchanges import Exchange
     from jmsish.broker.subscriptions import Subscription
 
-CONFLICT, NOT_FOUND, BAD_REQUEST = 409, 404, 400
+BAD_REQUEST, NOT_FOUND, TIMED_OUT, CONFLICT, GONE = 400, 404, 408, 409, 410
 
 
 class Refused(Exception):
@@ -35,6 +35,10 @@ class Kind:
     attributes: ClassVar[tuple[str, ...]]
     settings: ClassVar[Container[str]] = ()
     """The attributes that can be given, by our names and by those of others."""
+    implied: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Attributes that one of the aliases says already."""
+    named_by_key: ClassVar[bool] = True
+    """The application property ``key`` may say which one is meant."""
 
     def create(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Make one; its attributes. Refused where there is one of that name."""
@@ -51,6 +55,10 @@ class Kind:
     def delete(self, broker: Broker, name: str) -> None:
         """Delete one with all it holds."""
         raise NotImplementedError
+
+    def gated(self, broker: Broker, name: str) -> Exchange | None:
+        """The exchange at whose gate a deletion waits while it is frozen."""
+        return None
 
     def purge(self, broker: Broker, name: str) -> int:
         """Remove the messages that are available; how many went."""
@@ -142,13 +150,12 @@ def _settings(attributes: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = 0 if value == -1 else values.get(value, value) if isinstance(value, str) else value
         else:
             found[key] = value
-    return {key: _plain(key, value) for key, value in found.items()}
+    return {key: plain(value, type(getattr(DEFAULT_SETTINGS, key, None))) for key, value in found.items()}
 
 
-def _plain(key: str, value: Any) -> Any:
+def plain(value: Any, wanted: type) -> Any:
     """A value of the setting's own type: some clients send all as texts."""
     if isinstance(value, str):
-        wanted: object = type(getattr(DEFAULT_SETTINGS, key, None))
         if wanted is bool:
             return {"true": True, "false": False}.get(value.lower(), value)
         return int(value) if wanted is int and value.isascii() and value.isdigit() else value
@@ -164,7 +171,7 @@ class TopicKind(Kind):
     """Topics that have been declared: exchanges of the type topic."""
 
     name = "topic"
-    aliases = ("org.apache.qpid.TopicExchange",)
+    aliases = ()
     operations = ("CREATE", "READ", "DELETE")
     attributes = ("name", "identity", "type", "temporary", "bindings", "received", "routed", "dropped")
 
@@ -181,6 +188,9 @@ class TopicKind(Kind):
 
     def delete(self, broker: Broker, name: str) -> None:
         broker.delete_exchange(self._find(broker, name).name)
+
+    def gated(self, broker: Broker, name: str) -> Exchange | None:
+        return self._find(broker, name)
 
     def entities(self, broker: Broker) -> Iterable[Exchange]:
         return (exchange for exchange in broker.router.exchanges if exchange.type == self.name)
@@ -269,6 +279,3 @@ class BrokerKind(Kind):
             "totalDepthOfQueuesMessages": found["messages"],
             "connectionCount": found["connections"],
         }
-
-
-KINDS: Final[tuple[Kind, ...]] = (QueueKind(), TopicKind(), SubscriptionKind(), BrokerKind())

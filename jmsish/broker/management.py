@@ -3,17 +3,34 @@
 A request is a message with the application properties ``operation``, ``type`` and, for one entity, ``name`` (or
 ``identity``, which here is the same); attributes are the map in its body.  The answer carries ``statusCode`` and
 ``statusDescription``, and the correlation-id of the request (its message-id where it has none).  Nothing here knows
-links: who brings requests and carries answers is `management_links`.
+links: who brings requests and carries answers is `management_links`.  Most requests are done at once; one that changes
+a frozen exchange, or freezes one, is done when its turn comes, and others are done meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from concurrent.futures import Future
 from itertools import islice
 from sys import maxsize
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from jmsish.broker.entities import BAD_REQUEST, KINDS, Kind, Refused
+from jmsish.broker import leases, rebinding
+from jmsish.broker.asked import CREATED, FAULT, NO_CONTENT, NOT_IMPLEMENTED, OK, Answer, Asked, Request
+from jmsish.broker.entities import (
+    BAD_REQUEST,
+    CONFLICT,
+    GONE,
+    NOT_FOUND,
+    TIMED_OUT,
+    BrokerKind,
+    Kind,
+    QueueKind,
+    Refused,
+    SubscriptionKind,
+    TopicKind,
+)
+from jmsish.broker.exchange_kinds import BindingKind, ExchangeKind
 from jmsish.engine.codec import (
     AMQP_VALUE,
     CORRELATION_ID,
@@ -24,54 +41,84 @@ from jmsish.engine.codec import (
     encode_message,
 )
 from jmsish.engine.decoding import DecodeError
-from jmsish.errors import JMSError
+from jmsish.errors import (
+    FreezeExpiredError,
+    FreezeTimeoutError,
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+)
 from jmsish.types import Int
 
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
+    from jmsish.broker.connection import ServerConnection
+    from jmsish.broker.rebinding import Said
 
-OPERATIONS: Final = ("CREATE", "READ", "UPDATE", "DELETE", "QUERY", "PURGE")
+OPERATIONS: Final = (
+    "CREATE", "READ", "UPDATE", "DELETE", "QUERY", "PURGE", "BIND", "UNBIND", "REBIND", "FREEZE", "THAW", "CANCEL"
+)  # fmt: skip
 INQUIRIES: Final = ("GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-MGMT-NODES", "GET-ANNOTATIONS")
 NODE_TYPES: Final = ("org.amqp.management", "self")
 """Types that mean the node itself, which answers inquiries and queries over all types."""
 
-OK, CREATED, NO_CONTENT, NOT_IMPLEMENTED = 200, 201, 204, 501
+KINDS: Final[tuple[Kind, ...]] = (
+    QueueKind(), TopicKind(), ExchangeKind(), BindingKind(), SubscriptionKind(), BrokerKind()
+)  # fmt: skip
 
 
-class Request(NamedTuple):
-    """What was asked."""
-
-    operation: str
-    type: str
-    properties: Mapping[str, Any]
-    body: Any
-
-
-class Answer(NamedTuple):
-    """What is said to it."""
-
-    status: int
-    description: str
-    body: Any
-
-
-def answer(broker: Broker, payload: bytes) -> tuple[str | None, bytes]:
-    """Do what a message asks: where its answer is to go (None for nowhere), and the answer in octets."""
+def answer(
+    broker: Broker, payload: bytes, connection: ServerConnection | None = None
+) -> tuple[str | None, bytes | Future[bytes]]:
+    """Do what a message asks: where its answer is to go (None for nowhere), and the answer in octets, now or later."""
     try:
         message = ReceivedMessage(payload)
         message.check()
         properties = message.properties()
     except DecodeError:
         return None, b""  # nobody can be told: it cannot be read where the answer is to go
-    try:
-        request = _request(message)
-        said = _do(broker, request)
-    except Refused as refused:
-        said = Answer(refused.status, str(refused), None)
-    except DecodeError as error:
-        said = Answer(BAD_REQUEST, f"the request cannot be read: {error}", None)
     reply_to = properties[REPLY_TO]
-    return (reply_to if isinstance(reply_to, str) else None), _octets(properties, said)
+    address = reply_to if isinstance(reply_to, str) else None
+    said: Said
+    try:
+        said = _do(broker, _request(message), connection)
+    except Exception as error:
+        said = _sorry(error)
+    if isinstance(said, Answer):
+        return address, _octets(properties, said)
+    if said.done():
+        return address, _octets(properties, _outcome(said))
+    later: Future[bytes] = Future()
+    said.add_done_callback(lambda done: later.set_result(_octets(properties, _outcome(done))))
+    return address, later
+
+
+def _outcome(done: Future[Answer]) -> Answer:
+    error = done.exception()
+    return done.result() if error is None else _sorry(error)
+
+
+_STATUSES: Final[tuple[tuple[type[Exception], int], ...]] = (
+    (FreezeExpiredError, GONE),
+    (FreezeTimeoutError, TIMED_OUT),
+    (IllegalStateError, CONFLICT),
+    (InvalidDestinationError, NOT_FOUND),
+    (JMSError, BAD_REQUEST),
+    (ValueError, BAD_REQUEST),
+    (TypeError, BAD_REQUEST),
+)
+
+
+def _sorry(error: BaseException) -> Answer:
+    """What is said to a request that is not granted. What is a fault of ours goes on as one."""
+    if isinstance(error, Refused):
+        return Answer(error.status, str(error), None)
+    if isinstance(error, DecodeError):
+        return Answer(BAD_REQUEST, f"the request cannot be read: {error}", None)
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            return Answer(status, str(error), None)
+    raise error
 
 
 def _request(message: ReceivedMessage) -> Request:
@@ -88,20 +135,17 @@ def _request(message: ReceivedMessage) -> Request:
     return Request(operation, kind, properties, body if section == AMQP_VALUE else None)
 
 
-def _do(broker: Broker, request: Request) -> Answer:
+def _do(broker: Broker, request: Request, connection: ServerConnection | None) -> Said:
     if request.operation in INQUIRIES:
         return _inquire(request)
     if request.operation == "QUERY":
         return _query(broker, request)
     kind = _kind(request.type)
-    operation = _ON_ENTITY.get(request.operation)
+    operation = _ON_KIND.get((kind.name, request.operation)) or _ON_ENTITY.get(request.operation)
     if operation is None or request.operation not in kind.operations:
-        raise Refused(NOT_IMPLEMENTED, f"{request.operation} is not known for {request.type}: {kind.operations}")
-    name = _name(request)
-    try:
-        return operation(broker, kind, name, _attributes(request, kind))
-    except (ValueError, TypeError, JMSError) as error:
-        raise Refused(BAD_REQUEST, str(error)) from error
+        known = ", ".join(kind.operations)
+        raise Refused(NOT_IMPLEMENTED, f"{request.operation} is not known for {request.type}: {known}")
+    return operation(Asked(broker, connection, kind, request))
 
 
 def _kind(name: str) -> Kind:
@@ -115,73 +159,66 @@ def _known_types() -> str:
     return ", ".join(kind.name for kind in KINDS)
 
 
-_NAMES: Final = ("name", "identity", "object-path")
-
-
-def _name(request: Request) -> str:
-    """The entity: by ``name``, or ``identity``, of the properties; some clients put the name into the body only.
-
-    Broker-J's way is a ``key`` beside an ``index`` that says what the key is.
-    """
-    body = request.body if isinstance(request.body, dict) else {}
-    for place, keys in ((request.properties, (*_NAMES, "key")), (body, _NAMES)):
-        for key in keys:
-            name = place.get(key)
-            if isinstance(name, str) and name:
-                return name
-    raise Refused(BAD_REQUEST, "the application property 'name' is missing: which one is meant?")
-
-
-def _attributes(request: Request, kind: Kind) -> dict[str, Any]:
-    """The attributes in the body. Of another broker's types those in camelCase that mean nothing here are left out."""
-    body = request.body
-    if body is None:
-        return {}
-    if not isinstance(body, dict) or not all(isinstance(key, str) for key in body):
-        raise Refused(BAD_REQUEST, "the body must be a map of attributes by name")
-    foreign = request.type != kind.name
-    return {
-        key: value
-        for key, value in body.items()
-        if key not in (*_NAMES, "type") and (key in kind.settings or key.islower() or not foreign)
-    }
-
-
 # --- operations on one entity
 
 
-def _create(broker: Broker, kind: Kind, name: str, attributes: dict[str, Any]) -> Answer:
-    return Answer(CREATED, "Created", kind.create(broker, name, attributes))
+def _create(asked: Asked) -> Answer:
+    return Answer(CREATED, "Created", asked.kind.create(asked.broker, asked.name, asked.attributes))
 
 
-def _read(broker: Broker, kind: Kind, name: str, attributes: dict[str, Any]) -> Answer:
-    return Answer(OK, "OK", kind.read(broker, name))
+def _read(asked: Asked) -> Answer:
+    return Answer(OK, "OK", asked.kind.read(asked.broker, asked.name))
 
 
-def _update(broker: Broker, kind: Kind, name: str, attributes: dict[str, Any]) -> Answer:
-    return Answer(OK, "OK", kind.update(broker, name, attributes))
+def _update(asked: Asked) -> Answer:
+    return Answer(OK, "OK", asked.kind.update(asked.broker, asked.name, asked.attributes))
 
 
-def _delete(broker: Broker, kind: Kind, name: str, attributes: dict[str, Any]) -> Answer:
-    kind.delete(broker, name)
-    return Answer(NO_CONTENT, "No Content", {})
+def _delete(asked: Asked) -> Said:
+    """DELETE. That of a frozen exchange waits, unless its holder wants it."""
+    broker, kind, name = asked.broker, asked.kind, asked.name
+
+    def act() -> Answer:
+        kind.delete(broker, name)
+        return Answer(NO_CONTENT, "No Content", {})
+
+    exchange = kind.gated(broker, name)
+    if exchange is None or asked.connection is not None and broker.freezes.is_held_by(exchange, asked.connection):
+        return act()
+    return broker.freezes.write(exchange, act, asked.connection, timeout=asked.seconds("timeout")).done
 
 
-def _purge(broker: Broker, kind: Kind, name: str, attributes: dict[str, Any]) -> Answer:
-    return Answer(OK, "OK", {"purged": kind.purge(broker, name)})
+def _purge(asked: Asked) -> Answer:
+    return Answer(OK, "OK", {"purged": asked.kind.purge(asked.broker, asked.name)})
 
 
-def _statistics(broker: Broker, kind: Kind, name: str, attributes: dict[str, Any]) -> Answer:
-    return Answer(OK, "OK", kind.statistics(broker))
+def _statistics(asked: Asked) -> Answer:
+    return Answer(OK, "OK", asked.kind.statistics(asked.broker))
 
 
-_ON_ENTITY: Final[dict[str, Callable[[Broker, Kind, str, dict[str, Any]], Answer]]] = {
+def _thaw(asked: Asked) -> Answer:
+    return leases.thaw(asked, rebinding.thaw_stage)
+
+
+_ON_ENTITY: Final[dict[str, Callable[[Asked], Said]]] = {
     "CREATE": _create,
     "READ": _read,
     "UPDATE": _update,
     "DELETE": _delete,
     "PURGE": _purge,
     "getStatistics": _statistics,
+    "BIND": rebinding.bind,
+    "UNBIND": rebinding.unbind,
+    "REBIND": rebinding.rebind,
+    "FREEZE": leases.freeze,
+    "THAW": _thaw,
+    "CANCEL": leases.cancel,
+    "bind": rebinding.bind_as_broker_j,
+    "unbind": rebinding.unbind_as_broker_j,
+}
+_ON_KIND: Final[dict[tuple[str, str], Callable[[Asked], Said]]] = {
+    ("binding", "CREATE"): rebinding.create,
+    ("binding", "DELETE"): rebinding.delete,
 }
 
 
@@ -247,9 +284,17 @@ def _octets(properties: list[Any], said: Answer) -> bytes:
     correlation = properties[CORRELATION_ID]
     if correlation is None:
         correlation = properties[MESSAGE_ID]
+    try:
+        return _encoded(properties[REPLY_TO], correlation, said)
+    except (TypeError, ValueError) as error:
+        # An argument of a binding may be any value of Python, if it was bound in this process.
+        return _encoded(properties[REPLY_TO], correlation, Answer(FAULT, f"the answer has no AMQP form: {error}", None))
+
+
+def _encoded(reply_to: Any, correlation: Any, said: Answer) -> bytes:
     return encode_message(
         header=Header(),
-        properties=[None, None, properties[REPLY_TO], None, None, correlation],
+        properties=[None, None, reply_to, None, None, correlation],
         application_properties={"statusCode": Int(said.status), "statusDescription": said.description},
         body=(AMQP_VALUE, {} if said.body is None else said.body),
     )

@@ -2,7 +2,8 @@
 
 Answers go to the link that receives from `$management` and whose target has the address of ``reply-to``, on the
 connection of the request; else to the queue of that name, as a temporary one. There is no queue behind the node: a
-request is done when it becomes visible, which in a transaction is at its commit.
+request is done when it becomes visible, which in a transaction is at its commit. An answer that has to wait holds up
+no other.
 """
 
 from __future__ import annotations
@@ -41,10 +42,16 @@ class ManagementNode:
             self._receivers[connection, address] = queue
 
     def do(self, connection: ServerConnection, payload: bytes) -> None:
-        """Do what a message asks, and send the answer where it is wanted."""
-        reply_to, octets = answer(self._broker, payload)
+        """Do what a message asks, and send the answer where it is wanted, when it is there."""
+        reply_to, octets = answer(self._broker, payload, connection)
         if reply_to is None:
             return
+        if isinstance(octets, bytes):
+            self._send(connection, reply_to, octets)
+        else:
+            octets.add_done_callback(lambda done: self._send(connection, reply_to, done.result()))
+
+    def _send(self, connection: ServerConnection, reply_to: str, octets: bytes) -> None:
         queue = self._receivers.get((connection, reply_to)) or self._broker.router.queues.get(reply_to)
         if queue is None or queue.deleted or queue.refusal(1, len(octets)) is not None:
             _log.info("an answer of the management node has no way to %r and is dropped", reply_to)
@@ -53,7 +60,7 @@ class ManagementNode:
 
 
 class Requests:
-    """The requests of one connection. They are taken as a queue takes messages, and done at once."""
+    """The requests of one connection. They are taken as a queue takes messages, and done at once if they can be."""
 
     __slots__ = ("_connection", "_node")
 

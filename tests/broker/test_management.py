@@ -141,13 +141,16 @@ def test_query_gives_a_table(world: World) -> None:
     rows = [dict(zip(every["attributeNames"], row, strict=True)) for row in every["results"]]
     assert [(row["type"], row["name"]) for row in rows] == [
         ("queue", "a"), ("queue", "b"), ("queue", "c"), ("topic", "amq.topic"),
+        ("exchange", "amq.direct"), ("exchange", "amq.topic"), ("exchange", "amq.fanout"), ("exchange", "amq.match"),
         ("broker", world.broker.name),
     ]  # fmt: skip
     assert "max_delivery_attempts" in every["attributeNames"] and "bindings" in every["attributeNames"]
 
 
 def test_the_node_says_what_it_manages(world: World) -> None:
-    assert set(ask(world, "GET-TYPES", NODE)[2]) == {"queue", "topic", "subscription", "broker"}
+    assert set(ask(world, "GET-TYPES", NODE)[2]) == {
+        "queue", "topic", "exchange", "binding", "subscription", "broker"
+    }  # fmt: skip
     assert ask(world, "GET-OPERATIONS", NODE, entityType=TOPIC)[2] == {"topic": ["CREATE", "READ", "DELETE"]}
     assert "depth" in ask(world, "GET-ATTRIBUTES", NODE)[2]["queue"]
     assert ask(world, "GET-MGMT-NODES", NODE)[2] == []
