@@ -89,9 +89,8 @@ class Freezes:
         freeze.proceed()
         if freeze.state == WAITING:
             if self._waits_for_itself(freeze):
-                error = FreezeReentryError(
-                    f"who holds {freeze.gate and freeze.gate.name!r} waits for what this one holds"
-                )
+                at = "" if freeze.gate is None else freeze.gate.name
+                error = FreezeReentryError(f"who holds {at!r} waits for what is held here: both would wait for ever")
                 self.fail(freeze, error)
                 raise error
             self._limit(timeout, lambda: self.fail(freeze, _late(freeze.names, timeout)))
@@ -182,7 +181,7 @@ class Freezes:
                     hold.changes.put_in_force()
         finally:
             for hold in freeze.holds:
-                hold.exchange.gate.thaw()
+                self._thaw(hold.exchange)
             holds, freeze.holds, freeze.inner = freeze.holds, [], []
             for hold in holds:
                 self._call(hold.exchange.gate)
@@ -222,6 +221,7 @@ class Freezes:
                 freeze.state, freeze.why = OVER, "the broker was stopped"
         self._of.clear()
         self.unfinished.clear()
+        self._exchanges.held.clear()
         waiting = [waiter for exchange in self._exchanges for waiter in exchange.gate.clear()]
         for waiter in waiting:
             waiter.stop()
@@ -298,10 +298,14 @@ class Freezes:
             freeze = hold.freeze
             if hold in freeze.holds:
                 freeze.holds.remove(hold)
-            exchange.gate.thaw()
+            self._thaw(exchange)
             self._call(exchange.gate)
 
     # --- calling
+
+    def _thaw(self, exchange: Exchange) -> None:
+        self._exchanges.held.pop(exchange, None)
+        exchange.gate.thaw()
 
     def _call(self, gate: Gate) -> None:
         gate.call(AT_A_TIME)

@@ -159,6 +159,7 @@ class Freeze(Waiter):
     def _take(self) -> None:
         exchange = self._left.pop(0)
         hold = exchange.gate.hold = Hold(exchange, self)
+        exchange.home.held[exchange] = None
         self.holds.append(hold)
 
     def stop(self) -> None:
