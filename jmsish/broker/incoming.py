@@ -187,10 +187,11 @@ class IncomingLink:
                 raise GateClosed(first, exchange)
         history = None if isinstance(arrival, int) else arrival.history
         key = subject_of(payload) if topic.key is None else topic.key
-        routed = exchange.route(key, payload, 0 if history is None else history.count, self._connection)
+        unroutable = topic.unroutable if topic.published else exchange.unroutable
+        routed = exchange.route(key, payload, 0 if history is None else history.count, self._connection, unroutable)
         self._recent = routed.queues
-        if not routed.queues and topic.exchange.unroutable != DISCARD:
-            name, released = topic.exchange.name, topic.exchange.unroutable == RELEASE
+        if not routed.queues and unroutable != DISCARD:
+            name, released = exchange.name, unroutable == RELEASE
             raise Unroutable(
                 f"nothing that is bound to {name!r} takes a message with the key {key!r}", released=released
             )

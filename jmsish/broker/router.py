@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any, Final
 
 from jmsish.broker.config import BrokerConfig
 from jmsish.broker.deadletters import EXPIRED, dead_letter
-from jmsish.broker.exchanges import TOPIC, Exchange, Exchanges
+from jmsish.broker.exchanges import DISCARD, TOPIC, Exchange, Exchanges
 from jmsish.broker.freezes import Freezes
 from jmsish.broker.names import SUBSCRIPTION, TEMPORARY, check_queue_name
 from jmsish.broker.order import ACQUIRED, Entry
@@ -31,6 +31,13 @@ class Topic:
     exchange: Exchange
     key: str | None = None
     """None: a sender's messages say it, each by its subject; a receiver gets them all."""
+    published: bool = False
+    """Asked for as a topic, by name: in JMS one publishes whether anybody subscribes or not."""
+
+    @property
+    def unroutable(self) -> str:
+        """What becomes of a message that nothing is bound for: what the exchange was told, or else nothing."""
+        return self.exchange.settings.unroutable or DISCARD
 
 
 def kind_of(capabilities: Iterable[str]) -> str | None:
@@ -65,7 +72,7 @@ class Router:
                 return queue
         topic = self._topic(address)
         if topic is not None:
-            return topic
+            return replace(topic, published=kind == TOPIC)
         if address.startswith(TEMPORARY):
             raise Refusal(NOT_FOUND, f"the temporary {kind or 'queue'} {address!r} is gone")
         if address.startswith(SUBSCRIPTION):

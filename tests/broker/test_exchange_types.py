@@ -402,6 +402,26 @@ def test_what_nobody_wants(world: World, type: str, unroutable: str | None) -> N
     assert sent(sender, "m2", properties=subject("key")) == [ACCEPTED] and world.bodies() == ["m2"]
 
 
+@pytest.mark.parametrize("unroutable", [None, "discard", "reject", "release"])
+def test_what_nobody_wants_of_a_topic(world: World, unroutable: str | None) -> None:
+    """Asked for as a topic, an exchange of any type takes what nobody subscribes to, unless it was told otherwise."""
+    settings = {} if unroutable is None else {"unroutable": unroutable}
+    world.broker.declare_exchange("x", "direct", **settings)
+    expected = {None: "accepted", "discard": "accepted", "reject": "rejected", "release": "released"}[unroutable]
+    for address in ("x", "x/key"):
+        (outcome,) = sent(
+            world.connect().sender(target=Target(address=address, capabilities=("topic",))),
+            "m1",
+            properties=subject("key"),
+        )
+        assert said(outcome) == expected
+    view = world.broker.exchange("x")
+    counted = {"accepted": view.dropped, "rejected": view.rejected, "released": view.released}
+    assert view.received == 2 and counted == {name: 2 * int(name == expected) for name in counted}
+    (outcome,) = sent(world.connect().sender("x/key"), "m1")
+    assert said(outcome) == (expected if unroutable else "rejected")
+
+
 @pytest.mark.parametrize("unroutable", ["reject", "release"])
 def test_a_sender_that_settled_hears_it_by_the_end_of_its_link(world: World, unroutable: str) -> None:
     world.broker.declare_exchange("x", "fanout", unroutable=unroutable)
