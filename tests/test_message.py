@@ -134,6 +134,10 @@ DATA_BODIES = [
     ('text/plain;format=flowed; Charset="UTF-16BE"', b"\x00\xe9", TextMessage, "é"),
     ("text/plain; charset=unheard-of", b"\xe9", BytesMessage, b"\xe9"),
     *[(f"text/plain; charset={none}", b"\xe9", BytesMessage, b"\xe9") for none in ("hex", "rot13", "undefined", "zip")],
+    *[
+        (f"text/plain; charset={codec}", b"xn--a-b", BytesMessage, b"xn--a-b")  # hours for some megabytes
+        for codec in ("punycode", "IDNA", "unicode_escape", "raw-unicode-escape")
+    ],
     ("text/plain; charset=a\0b", b"\xe9", BytesMessage, b"\xe9"),
     ("text/plain; charset=", b"\xe9", BytesMessage, b"\xe9"),
     ("image/png", b"\xe9", BytesMessage, b"\xe9"),

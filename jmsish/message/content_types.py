@@ -8,6 +8,9 @@ from functools import lru_cache
 
 _SHAPE = re.compile(r"\s*([\w.!#$&^+-]+)/([\w.!#$&^+-]+)\s*(?:;(.*))?", re.ASCII | re.DOTALL)
 _CHARSET = re.compile(r"""(?:^|;)\s*charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^;\s]*))""", re.IGNORECASE)
+# Codecs of Python's that make text of octets and are no character sets of any content type; some take quadratic time,
+# so that a sender could keep its receiver busy for hours.
+_NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined"})
 _TEXTUAL = frozenset({"xml", "xml-dtd", "xml-external-parsed-entity", "json", "javascript", "ecmascript"})
 
 
@@ -28,6 +31,7 @@ def charset_of(content_type: str | None) -> str | None:
     try:
         # Python's codecs are not all character sets: "hex" and the like refuse text.
         "a".encode(charset)
-        return codecs.lookup(charset).name
+        name = codecs.lookup(charset).name
     except (LookupError, ValueError):
         return None
+    return None if name in _NO_CHARSETS else name
