@@ -61,18 +61,22 @@ NOWHERE: Final = Routed(())
 class Match:
     """What matches in one table: bindings that take whatever matches, those that look at it first, and exchanges."""
 
-    __slots__ = ("_choosy", "_plain", "bounds", "hits", "is_easy", "leads_on", "routed")
+    __slots__ = ("_plain", "bounds", "choosy", "hits", "is_easy", "leads_on", "routed")
 
     def __init__(self, bounds: tuple[Bound, ...]) -> None:
         self.bounds = bounds
         self.hits = 0
         """Messages that its plain bindings have not counted yet: however many they are, a message counts once."""
         self._plain = tuple(bound for bound in bounds if bound.accepts is None and bound.queue is not None)
-        self._choosy = tuple(bound for bound in bounds if bound.accepts is not None and bound.queue is not None)
+        self.choosy = tuple(
+            (bound, bound.accepts, bound.queue)
+            for bound in bounds
+            if bound.accepts is not None and bound.queue is not None
+        )
         self.leads_on = any(bound.exchange is not None for bound in bounds)
         # One copy for a queue, however many of its bindings match.
         self.routed = Routed(tuple(dict.fromkeys(bound.queue for bound in self._plain if bound.queue is not None)))
-        self.is_easy = bool(self.routed.queues) and not self._choosy and not self.leads_on
+        self.is_easy = bool(self.routed.queues) and not self.choosy and not self.leads_on
         """Every message goes to these queues and to no others."""
 
     @classmethod
@@ -89,15 +93,12 @@ class Match:
                 bound.matched += hits
 
     def chosen(self, payload: bytes, count: int, origin: object) -> Routed:
-        """The queues, where some bindings may have to look at the message."""
-        if not self._choosy:
-            return self.routed
+        """The queues, where some bindings have to look at the message."""
         queues = dict.fromkeys(self.routed.queues)
-        for bound in self._choosy:
-            assert bound.accepts is not None and bound.queue is not None
-            if bound.accepts(payload, count, origin):
+        for bound, accepts, queue in self.choosy:
+            if accepts(payload, count, origin):
                 bound.matched += 1
-                queues[bound.queue] = None
+                queues[queue] = None
         return Routed(tuple(queues))
 
 
