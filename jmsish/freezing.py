@@ -11,7 +11,7 @@ The same object is used with ``with`` by threads and with ``async with`` by task
 
 from __future__ import annotations
 
-import asyncio
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
@@ -37,11 +37,17 @@ _T = TypeVar("_T")
 
 def owner() -> object:
     """Who holds what is frozen now: the task that runs, else the thread."""
+    asyncio = _asyncio()
     try:
-        task = asyncio.current_task()
+        task = None if asyncio is None else asyncio.current_task()
     except RuntimeError:
         task = None
     return threading.current_thread() if task is None else task
+
+
+def _asyncio() -> Any:
+    """The module, if anybody in this process has imported it: else no loop runs, and we need not be the first."""
+    return sys.modules.get("asyncio")
 
 
 def _life_of(owner: Any) -> Callable[[], bool]:
@@ -49,6 +55,9 @@ def _life_of(owner: Any) -> Callable[[], bool]:
 
 
 def _loop_runs() -> bool:
+    asyncio = _asyncio()
+    if asyncio is None:
+        return False
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -252,7 +261,7 @@ class Freeze:
     async def __aenter__(self) -> Freeze:
         freeze = self._acquire()
         try:
-            await asyncio.wrap_future(freeze.granted)
+            await _asyncio().wrap_future(freeze.granted)
         except BaseException:
             self._cancel(freeze)
             raise
