@@ -34,6 +34,8 @@ def disposed(
     settled: bool,
 ) -> None:
     """Apply a receiver's disposition to these outgoing deliveries, unsettled until now."""
+    if settled and session.backlog and not isinstance(state, TransactionalState):
+        _stop_sending(session, deliveries)
     if type(state) is Accepted and settled:
         _accept(connection, deliveries, state)
         return
@@ -48,6 +50,14 @@ def disposed(
             _retire(connection, transaction, deliveries, state.outcome, settled)
     else:
         _apply(connection, session, deliveries, state, settled)
+
+
+def _stop_sending(session: EngineSession, deliveries: list[Delivery]) -> None:
+    """Who settles a message before it is whole wants no more of it. (In a transaction it settles to begin with: D4.)"""
+    under_way = [item.delivery for item in session.backlog]
+    for delivery in deliveries:
+        if delivery in under_way:
+            session.abort(delivery)
 
 
 def _is_over(delivery: Delivery) -> bool:

@@ -41,14 +41,21 @@ async def test_a_file_goes_out_and_comes_in(face: Face, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["client", "transacted"])
 async def test_given_back_in_mid_body_it_comes_again(face: Face, mode: str) -> None:
-    """Counted and whole."""
+    """Counted and whole; that broker may have sent what is behind it already (docs/artemis.md)."""
     play, consumer, (_, body) = await begun(face, mode, queue=f"back-{mode}-{type(face).__name__}")
     await play.give_back()
     with pytest.raises(jmsish.IllegalStateError):
         await body.read(1)
-    message: Any = await consumer.receive(timeout=10)
-    assert message.delivery_count == 2 and await read_all(message.open()) == BODY
-    await expect(consumer, "m2 none")
+    seen = set()
+    for _ in range(2):
+        message: Any = await consumer.receive(timeout=10)
+        if isinstance(getattr(message, "raw", message), jmsish.BytesMessage):
+            assert message.delivery_count == 2 and await read_all(message.open()) == BODY
+            seen.add("large")
+        else:
+            seen.add(message.body)
+    assert seen == {"large", "m2"}
+    await expect(consumer, "none")
     await play.settle(message)
 
 
