@@ -75,13 +75,33 @@ class Calendar:
             if heap:
                 self._schedule(heap[0][0])
 
+    def drop_first(self) -> bool:
+        """What was to become visible first is gone for good; False where nothing waits."""
+        queue, delayed = self._queue, self._delayed
+        while delayed:
+            item = heappop(delayed)[2]
+            if not isinstance(item, Entry):
+                queue.depth -= 1
+                queue.octets -= len(item.payload)
+                queue.dequeued += 1
+                return True
+            if item.state == RETURNED:
+                self._take_up(item)
+                queue.archive(item)
+                return True
+        return False
+
     def _redeliver(self, entry: Entry) -> None:
+        self._take_up(entry)
+        self._queue.put_back(entry)
+
+    def _take_up(self, entry: Entry) -> None:
+        """The delay of a redelivery is over."""
         queue, history = self._queue, entry.history
         entry.state = ACQUIRED
         queue.acquired += 1
         if history is not None and history.group is not None and queue.groups is not None:
             queue.groups.delay_over(history.group)
-        queue.put_back(entry)
 
     def _find(self, due: float, minus_priority: int, number: int, index: int) -> tuple[Block, int] | None:
         """Where the message stands that is to expire then, if it is still there."""

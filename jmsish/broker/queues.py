@@ -27,6 +27,7 @@ from jmsish.broker.order import (
     Level,
     Place,
 )
+from jmsish.broker.overflow import shed
 from jmsish.broker.policy import QueueSettings
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class Queue:
         if self.wanting:
             self.stir()
         if self.drops_head:
-            self._drop_head()
+            shed(self)
 
     def add(self, arrival: Arrival) -> None:
         """A message becomes visible now, or when its time comes."""
@@ -169,6 +170,8 @@ class Queue:
                 self.octets += len(arrival.payload)
                 self.enqueued += 1
                 self._dates().delay(arrival.due, arrival, arrival.history)
+                if self.settings.overflow == "drop-head":
+                    shed(self)
                 return
         history = arrival.history
         group = arrival.group if self.group_of is None else self.group_of(arrival.payload)
@@ -184,7 +187,7 @@ class Queue:
         self.enqueued += 1
         self._place(arrival.payload, arrival.priority, history)
         if self.drops_head:
-            self._drop_head()
+            shed(self)
 
     def _join(self, group: tuple[str, bool], history: History | None) -> History:
         if self.groups is None:
@@ -234,17 +237,6 @@ class Queue:
         if history.expires:
             self._dates().note_expiry(history.expires, entry.place)
         self._open(entry, history)
-
-    def _drop_head(self) -> None:
-        settings = self.settings
-        while (settings.max_messages and self.depth > settings.max_messages) or (
-            settings.max_octets and self.octets > settings.max_octets
-        ):
-            entry = self.take_any() if self.special else self.take()
-            if entry is None:
-                return
-            self.archive(entry)
-            self.dropped += 1
 
     def wake(self) -> None:
         """Have the consumers served at the end of this step."""
@@ -303,10 +295,20 @@ class Queue:
     def take_any(self) -> Entry | None:
         """The first message, whoever may have it, for nobody: it will be archived."""
         for level in self.levels:
-            found = level.first_available(0, 0)
-            if found is not None:
-                return self.take_at(level, *found)
+            entry = self.take_from(level)
+            if entry is not None:
+                return entry
         return None
+
+    def take_from(self, level: Level) -> Entry | None:
+        """The first message of a level, likewise."""
+        if not self.special:
+            if not level.free:
+                return None
+            self.acquired += 1
+            return level.take()
+        found = level.first_available(0, 0)
+        return None if found is None else self.take_at(level, *found)
 
     def _close(self, level: Level, block: Block, index: int) -> None:
         flag = block.flags[index]

@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 
-from jmsish.engine.outcomes import ACCEPTED, Rejected
+from jmsish.engine.outcomes import ACCEPTED, MODIFIED_FAILED, Rejected
+from jmsish.engine.values import (
+    NULL,
+    encode_described,
+    encode_long,
+    encode_map,
+    encode_string,
+    encode_symbol,
+)
 from tests.broker.test_management import request
-from tests.broker.world import World, message
+from tests.broker.world import World, message, properties
 
 
 def test_reject(world: World) -> None:
@@ -92,6 +100,46 @@ def test_settings_declared_later_hold_from_then_on(world: World) -> None:
     assert world.broker.declare_queue("q", max_messages=2).settings.max_messages == 2
     ((outcome,),) = world.connect().sender().send("m3")
     assert isinstance(outcome, Rejected)
+
+
+def test_drop_head_drops_what_is_least_urgent_first(world: World) -> None:
+    world.broker.declare_queue("q", max_messages=2, overflow="drop-head")
+    sender = world.connect().sender()
+    sender.send("old", "old2")
+    sender.send("urgent", priority=9)
+    assert world.bodies() == ["urgent", "old2"]
+    sender.send("urgent2", priority=9)
+    sender.send("trifle", priority=1)
+    assert world.bodies() == ["urgent", "urgent2"] and world.queue().dropped == 3
+
+
+def test_drop_head_counts_what_waits_for_its_time(world: World) -> None:
+    """Delayed messages fill a queue as others do: the limit holds, and what comes now is not what goes."""
+    world.broker.declare_queue("q", max_messages=3, overflow="drop-head")
+    sender = world.connect().sender()
+    delayed = [encode_described(0x72, encode_map([encode_symbol("x-opt-delivery-delay"), encode_long(ms)]))
+               for ms in range(1000, 6000, 1000)]  # fmt: skip
+    for number, delay in enumerate(delayed):
+        sender.send(f"late{number}", annotations=delay)
+    assert (world.queue().depth, world.queue().dropped, world.bodies()) == (3, 2, [])
+    sender.send("now")
+    assert (world.queue().depth, world.bodies()) == (3, ["now"])
+    world.advance(6)
+    assert world.bodies() == ["now", "late3", "late4"]
+    assert world.queue().octets == sum(map(len, world.queue("q").payloads()))
+
+
+def test_drop_head_drops_what_is_to_be_redelivered(world: World) -> None:
+    world.broker.declare_queue("q", max_messages=1, overflow="drop-head", redelivery_delay=10)
+    peer = world.connect()
+    sender, receiver = peer.sender(), peer.receiver(credit=1)
+    sender.send("m1", properties=properties(*[NULL] * 10, encode_string("group")))
+    receiver.dispose(receiver.take(), MODIFIED_FAILED)
+    sender.send("m2", properties=properties(*[NULL] * 10, encode_string("group")))
+    assert (world.queue().depth, world.queue().dropped) == (1, 1)
+    assert receiver.receive(1) == ["m2"] and world.depth() == (0, 1)
+    world.advance(11)
+    assert world.depth() == (0, 1)
 
 
 @pytest.mark.parametrize("settings", [{"max_messages": 20, "overflow": "block"}, {}, {"overflow": "drop-head"}])
