@@ -132,6 +132,11 @@ class Exchange:
         else:
             self.released += 1
 
+    def refuse(self) -> None:
+        """A message that was routed goes nowhere, for one of its queues has no room: its sender is told."""
+        self.routed -= 1
+        self.rejected += 1
+
     def count(self, reached: bool) -> None:
         """Count a message that came from another exchange; if it goes nowhere from here, no sender hears of it."""
         if reached:

@@ -131,7 +131,8 @@ class IncomingLink:
             target: Sink
             if queue is None:
                 target = self._find(delivery, arrival)
-                self._check_room(target, delivery)
+                if not isinstance(target, Routed):
+                    self._check_room(target, delivery)
             else:
                 target = queue
                 settings = queue.settings
@@ -195,6 +196,10 @@ class IncomingLink:
             raise Unroutable(
                 f"nothing that is bound to {name!r} takes a message with the key {key!r}", released=released
             )
+        why = routed.refusal(1, len(payload))
+        if why is not None:
+            exchange.refuse()
+            raise Refusal(RESOURCE_LIMIT_EXCEEDED, why)
         return routed
 
     def _check_room(self, queue: Sink, delivery: Delivery) -> None:

@@ -496,6 +496,7 @@ def test_one_full_queue_and_no_queue_gets_it(world: World) -> None:
     assert first == [ACCEPTED] and isinstance(second[0], Rejected)
     assert second[0].error is not None and second[0].error.condition == "amqp:resource-limit-exceeded"
     assert world.bodies("q") == world.bodies("full") == ["m1"]
+    assert (view.received, view.routed, view.rejected, view.dropped) == (2, 1, 1, 0)
 
 
 # --- alternates

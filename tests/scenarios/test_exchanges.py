@@ -94,7 +94,7 @@ async def test_the_sender_hears_that_nobody_wanted_it(face: Face, unroutable: st
 async def test_a_commit_with_a_message_that_nobody_wanted(face: Face) -> None:
     """Rejected in a transaction: none of it is there afterwards, and the session goes on."""
     face.broker.declare_queue("q")
-    face.broker.declare_exchange("x", "direct").bind("q", "k")
+    face.broker.declare_exchange("x", "direct", unroutable="reject").bind("q", "k")
     session, producer = await published(face, "x", "transacted")
     await send(session, producer, "m1", "k")
     await send(session, producer, "m2", "nobody")
