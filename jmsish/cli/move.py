@@ -60,9 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
     if source == target:
         raise UsageError(f"{arguments.source!r} is where the messages are")
     with connect(arguments) as connection:
-        moved = Move(connection, source, target, arguments).run()
+        move = Move(connection, source, target, arguments)
+        moved = move.run()
     for place, count in sorted(moved.items()):
         print(f"{count} to {place}", flush=True)
+    if move.stuck is not None:
+        raise move.stuck
     if not moved:
         note(f"nothing to move on {source}")
     return 0
@@ -87,6 +90,9 @@ class Move:
         self.producer = self.session.create_producer()
         self.seen: set[str] = set()
         """Ids of what is moved: one that is back already has died again, and is not moved in circles."""
+        self.stuck: CommandError | None = None
+        """What ended the move: a message that has no place to go to."""
+        self.places: dict[str, jmsish.Queue] = {}
 
     def run(self) -> Counter[str]:
         moved: Counter[str] = Counter()
@@ -106,11 +112,11 @@ class Move:
             message = self.consumer.receive_no_wait()
             if message is None:
                 return batch, False
-            if message.jms_message_id in self.seen:
+            place = None if message.jms_message_id in self.seen else self._place_of(message)
+            if place is None:
                 # It must stay, so what was taken with it is taken once more without it.
                 self.session.rollback()
                 return self._move_some(taken)[0], False
-            place = self._place_of(message)
             self._send(message, place)
             batch[str(place)] += 1
         return batch, True
@@ -128,12 +134,26 @@ class Move:
         if message.jms_message_id is not None:
             self.seen.add(message.jms_message_id)
 
-    def _place_of(self, message: jmsish.Message) -> jmsish.Destination:
+    def _place_of(self, message: jmsish.Message) -> jmsish.Destination | None:
+        """Where it goes; None, and ``stuck`` says why, where there is no such place."""
         if self.target is not None:
             return self.target
         name = message.annotations.get(DEAD_FROM)
         if not isinstance(name, str) or not name:
-            raise CommandError(
-                f"{message.jms_message_id} on {self.source} does not say where it died: name where it is to go"
-            )
-        return jmsish.Queue(name)
+            self._stick(message, "does not say where it died")
+            return None
+        if name not in self.places:
+            place = jmsish.Queue(name)
+            try:
+                self.session.create_producer(place).close()
+            except jmsish.InvalidDestinationError as error:
+                self._stick(message, f"died in a queue that is no more ({error})")
+                return None
+            self.places[name] = place
+        return self.places[name]
+
+    def _stick(self, message: jmsish.Message, why: str) -> None:
+        self.stuck = CommandError(
+            f"{message.jms_message_id} on {self.source} {why}: say where it is to go, "
+            f"with --selector \"JMSMessageID = '{message.jms_message_id}'\" for it alone"
+        )
