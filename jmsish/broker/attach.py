@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.coordinator import ControlLink
-from jmsish.broker.exchanges import TOPIC, Exchange
-from jmsish.broker.filters import Filters
+from jmsish.broker.dynamic import DELETE_ON_CLOSE, NodeWishes
+from jmsish.broker.exchanges import DIRECT, DISCARD, HEADERS, REJECT, TOPIC, Exchange
+from jmsish.broker.filters import Filters, Wanted
 from jmsish.broker.gates import GateClosed
 from jmsish.broker.groups import Selects
 from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.outgoing import OutgoingLink
-from jmsish.broker.patterns import ANY, normalised
 from jmsish.broker.pending import Pending
 from jmsish.broker.queues import Queue
 from jmsish.broker.refusals import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, RESOURCE_LOCKED, Refusal
@@ -31,7 +31,6 @@ from jmsish.engine.outcomes import (
     Target,
     UnknownState,
 )
-from jmsish.types import Array, Described, Symbol, ULong
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
@@ -43,10 +42,12 @@ LINK_CAPABILITIES: Final = frozenset({"SHARED-SUBS", "DELAYED_DELIVERY"})
 PRIORITY_PROPERTIES: Final = ("priority", "rabbitmq:priority")
 SHARED: Final = "shared"
 SOURCE_CAPABILITIES: Final = frozenset({SHARED, "global"})
-LIFETIME_POLICIES: Final = frozenset(range(0x2B, 0x2F)) | {
-    f"amqp:delete-on-{until}:list" for until in ("close", "no-links", "no-messages", "no-links-or-messages")
-}
-DELETE_ON_CLOSE: Final = {Symbol("lifetime-policy"): Described(ULong(0x2B), [])}
+UNROUTABLE: Final = {"DISCARD_UNROUTABLE": DISCARD, "REJECT_UNROUTABLE": REJECT}
+"""What the capabilities of a target say that is to become of messages that go nowhere (exchanges and policy, 1.8)."""
+CREATE: Final = "create-on-demand"
+DURABLE: Final = "durable"
+BINDING_FILTERS: Final = {f"legacy-amqp-{type}-binding": type for type in (DIRECT, TOPIC, HEADERS)}
+"""Capabilities by which some ask whether a filter would fit the exchange."""
 
 # Described types of the standard that are no outcomes: performatives, error, received, termini, lifetime policies,
 # coordinator, declare, discharge, transactional-state, SASL frames, message sections (W4).
@@ -104,16 +105,23 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
     if source.address == MANAGEMENT and not source.dynamic:
         return _answer_on(connection, link, source)
     filters = Filters.read(source.filter)
-    node, made = _node(connection, link, source, "source")
+    asked = _node(connection, link, source, "source")
+    node, made = asked.node, asked.made
     if node is None:
         raise Refusal(INVALID_FIELD, "the source has no address", {"field": "source"})
     if not isinstance(node, Topic) or SHARED in source.capabilities:
         filters = filters.without_no_local()
-    granted = _granted_source(source, filters, node, made)
+    wanted: tuple[Wanted, ...] = ()
+    if isinstance(node, Topic):
+        filters, wanted = filters.at_exchange(node.exchange.type, node.key)
+    else:
+        filters = filters.at_queue()
+    granted = _granted_source(connection, source, filters, asked)
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode
     if isinstance(node, Topic):
-        joined = _subscribe(connection, link, granted, node, filters)
+        content = Content(node.exchange, wanted, filters.selector, filters.no_local)
+        joined = _subscribe(connection, link, granted, content, filters)
         consumer = _consume(connection, link, joined.queue)
         consumer.subscription = joined
     else:
@@ -128,7 +136,7 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
 
 def _answer_on(connection: ServerConnection, link: Link, source: Source) -> OutgoingLink:
     """The answers of the management node, by a queue of the link's own."""
-    queue = connection.make_temporary(link, exclusive=True, topic=False)
+    queue = connection.make_temporary(link, NodeWishes(exclusive=True))
     assert isinstance(queue, Queue)
     connection.broker.management.receives(connection, link, queue)
     link.snd_settle_mode = link.remote_snd_settle_mode
@@ -172,31 +180,26 @@ def _priority_of(link: Link) -> int:
 
 
 def _subscribe(
-    connection: ServerConnection, link: Link, source: Source, topic: Topic, filters: Filters
+    connection: ServerConnection, link: Link, source: Source, content: Content, filters: Filters
 ) -> Subscription:
-    exchange = topic.exchange
+    exchange = content.exchange
     if exchange.owner is not None and exchange.owner is not connection:
         raise Refusal(RESOURCE_LOCKED, f"only the connection that created {exchange.name!r} subscribes to it")
-    try:
-        key = normalised(ANY if topic.key is None else topic.key)
-    except ValueError as error:
-        raise Refusal(INVALID_FIELD, f"the topic {source.address!r}: {error}", {"field": "source"}) from None
-    content = Content(exchange, key, filters.selector, filters.no_local)
     return connection.broker.router.subscriptions.subscribe(connection, link, source, content, filters.selects)
 
 
-def _granted_source(source: Source, filters: Filters, node: Queue | Topic, made: Node | None) -> Source:
+def _granted_source(connection: ServerConnection, source: Source, filters: Filters, asked: Asked) -> Source:
     """What is in force of a source's wishes."""
     # A subscription has a copy of its own, whatever is said of it (D14); a queue's messages move, unless it is browsed.
-    usual = "copy" if isinstance(node, Topic) else "move"
+    usual = "copy" if isinstance(asked.node, Topic) else "move"
     return replace(
         source,
-        address=source.address if made is None else made.name,
+        address=source.address if asked.made is None else asked.made.name,
         filter=filters.granted or None,
         distribution_mode="copy" if source.distribution_mode == "copy" else usual,
         outcomes=source.outcomes or OUTCOMES,
-        dynamic_node_properties=None if made is None else DELETE_ON_CLOSE,
-        capabilities=_granted_capabilities(source.capabilities, node),
+        dynamic_node_properties=asked.properties,
+        capabilities=_granted_capabilities(connection, source.capabilities, asked.node, SOURCE_CAPABILITIES),
     )
 
 
@@ -239,19 +242,21 @@ def _receive_on(connection: ServerConnection, link: Link) -> IncomingLink:
     if not isinstance(target, Target):
         raise Refusal(INVALID_FIELD, "a sender needs a target", {"field": "target"})
     to_management = target.address == MANAGEMENT and not target.dynamic
-    node, made = (None, None) if to_management else _node(connection, link, target, "target")
+    asked = Asked() if to_management else _node(connection, link, target, "target")
+    node, made = asked.node, asked.made
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode
     queue, topic = (None, node) if isinstance(node, Topic) else (node, None)
     incoming = IncomingLink(connection, link, queue, topic)
     incoming.made = made
+    incoming.unroutable = None if queue is not None else _unroutable(target)
     if to_management:
         incoming.sink = connection.broker.management.requests(connection)
     granted = replace(
         target,
         address=target.address if made is None else made.name,
-        dynamic_node_properties=None if made is None else DELETE_ON_CLOSE,
-        capabilities=_granted_capabilities(target.capabilities, node),
+        dynamic_node_properties=asked.properties,
+        capabilities=_granted_capabilities(connection, target.capabilities, node, _unroutable_said(incoming)),
     )
     link.attach(source=link.remote_source, target=granted, offered_capabilities=_offered(link))
     incoming.top_up()
@@ -261,45 +266,68 @@ def _receive_on(connection: ServerConnection, link: Link) -> IncomingLink:
 # --- both
 
 
-def _node(
-    connection: ServerConnection, link: Link, terminus: Source | Target, role: str
-) -> tuple[Queue | Topic | None, Node | None]:
-    """What a terminus names or wants made, and what was made for it alone; nothing for an anonymous target."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a terminus names or wants made; nothing for an anonymous target."""
+
+    node: Queue | Topic | None = None
+    made: Node | None = None
+    """What was made for this link."""
+    properties: Mapping[Any, Any] | None = None
+    """What is true of it, of that which was asked."""
+
+
+def _node(connection: ServerConnection, link: Link, terminus: Source | Target, role: str) -> Asked:
     kind = kind_of(terminus.capabilities)
+    router = connection.broker.router
     if terminus.dynamic:
         if terminus.address is not None:
             # Who asks for a node does not name it: then "the address of the source MUST NOT be set" (3.5.3, 3.5.4).
             raise Refusal(INVALID_FIELD, f"a dynamic {role} cannot have an address", {"field": role})
-        check_node_properties(terminus.dynamic_node_properties or {})
         # A temporary destination of JMS is read by its connection alone (10.2.2); a dynamic node by who knows its name.
         exclusive = any(name.startswith("temporary-") for name in terminus.capabilities)
-        made = connection.make_temporary(link, exclusive=exclusive, topic=kind == TOPIC)
-        return (made if isinstance(made, Queue) else Topic(made)), made
+        wishes = NodeWishes.read(
+            terminus.dynamic_node_properties, topic=kind == TOPIC, exclusive=exclusive, exchanges=router.exchanges
+        )
+        made = connection.make_temporary(link, wishes)
+        return Asked(made if isinstance(made, Queue) else Topic(made), made, wishes.properties)
     if terminus.address is None:
-        return None, None
-    node = connection.broker.router.resolve(terminus.address, kind)
+        return Asked()
+    node = router.resolve(terminus.address, kind)
     # A link that made the node, was detached without a close, and comes again is still the one that made it.
     named = node.exchange if isinstance(node, Topic) else node
-    return node, named if connection.temporaries.get(named) == (link.name, link.is_sender) else None
+    if connection.temporaries.get(named) == (link.name, link.is_sender):
+        return Asked(node, named, None if router.lifetimes.outlives(named) else DELETE_ON_CLOSE)
+    return Asked(node)
 
 
-def check_node_properties(properties: Mapping[Any, Any]) -> None:
-    """3.5.9: "the value of this entry MUST be of a type which provides the lifetime-policy archetype", and alike."""
-    policy = properties.get("lifetime-policy")
-    if policy is not None and not (isinstance(policy, Described) and policy.descriptor in LIFETIME_POLICIES):
-        raise Refusal(INVALID_FIELD, f"lifetime-policy: {policy!r} is none", {"field": "dynamic-node-properties"})
-    modes = properties.get("supported-dist-modes")
-    for mode in modes if isinstance(modes, (list, Array)) else () if modes is None else (modes,):
-        if not isinstance(mode, Symbol):
-            description = f"supported-dist-modes: {mode!r} is no symbol"
-            raise Refusal(INVALID_FIELD, description, {"field": "dynamic-node-properties"})
-
-
-def _granted_capabilities(asked: tuple[str, ...], node: Queue | Topic | None) -> tuple[str, ...]:
-    """Those that say what it is, and of a subscription who shares it."""
+def _granted_capabilities(
+    connection: ServerConnection, asked: tuple[str, ...], node: Queue | Topic | None, more: Container[str]
+) -> tuple[str, ...]:
+    """Those that say what it is, what is kept of it, and of a subscription who shares it."""
+    named = node.exchange if isinstance(node, Topic) else node
     kind = TOPIC if isinstance(node, Topic) else QUEUE
-    more = SOURCE_CAPABILITIES if isinstance(node, Topic) else ()
-    return tuple(name for name in asked if KINDS.get(name) == kind or name in more)
+
+    def is_granted(name: str) -> bool:
+        if name in BINDING_FILTERS:
+            return isinstance(node, Topic) and node.exchange.type == BINDING_FILTERS[name]
+        if name == DURABLE:
+            return named is not None and named.settings.durable
+        if name == CREATE:
+            return named is not None and connection.broker.config.auto_create
+        return KINDS.get(name) == kind or (not isinstance(node, Queue) and name in more)
+
+    return tuple(filter(is_granted, asked))
+
+
+def _unroutable(target: Target) -> str | None:
+    """What a sender wants done with messages that go nowhere; both is neither."""
+    wishes = {UNROUTABLE[name] for name in target.capabilities if name in UNROUTABLE}
+    return wishes.pop() if len(wishes) == 1 else None
+
+
+def _unroutable_said(link: IncomingLink) -> Container[str]:
+    return [name for name, outcome in UNROUTABLE.items() if outcome == link.unroutable]
 
 
 def _offered(link: Link) -> tuple[str, ...]:

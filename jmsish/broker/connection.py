@@ -32,6 +32,7 @@ from jmsish.engine.outcomes import AmqpError
 
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
+    from jmsish.broker.dynamic import NodeWishes
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.engine import Engine
     from jmsish.engine.link import Link
@@ -254,10 +255,11 @@ class ServerConnection:
 
     # --- temporary nodes
 
-    def make_temporary(self, link: Link, *, exclusive: bool, topic: bool) -> Node:
-        """A queue or topic that goes with the link that made it, and with this connection at the latest.
+    def make_temporary(self, link: Link, wishes: NodeWishes) -> Node:
+        """A queue or exchange that goes with the link that made it, and with this connection at the latest.
 
-        A link that was detached without a close and comes again has it still (2.6.3).
+        A link that was detached without a close and comes again has it still (2.6.3). By another lifetime policy it
+        may stay, unless only this connection may receive from it.
         """
         key = (link.name, link.is_sender)
         existing = self._made.get(key)
@@ -265,9 +267,8 @@ class ServerConnection:
             if not existing.deleted:
                 return existing
             del self.temporaries[existing]
-        router = self.broker.router
-        owner = self if exclusive else None
-        node = self._made[key] = router.make_temporary_topic(owner) if topic else router.make_temporary(owner)
+        node = self.broker.router.make_temporary(wishes, self if wishes.exclusive else None)
+        self._made[key] = node
         self.temporaries[node] = key
         return node
 
@@ -275,15 +276,22 @@ class ServerConnection:
         """The link that made it was closed."""
         key = self.temporaries.pop(node, None)
         if key is not None:
-            del self._made[key]
-        self._delete(node)
+            self._made.pop(key, None)
+        if self._orphan(node) and key is not None and node.owner is self:
+            living = {each: mark for each, mark in self.temporaries.items() if not each.deleted}
+            self.temporaries = {**living, node: key}
 
-    def _delete(self, node: Node) -> None:
+    def _orphan(self, node: Node) -> bool:
+        """Nobody is left who made it; whether it stays all the same."""
         router = self.broker.router
+        stays = router.lifetimes.orphaned(node) and not (self.ended and node.owner is self)
+        if stays or node.deleted:
+            return stays
         if isinstance(node, Queue):
             router.delete(node)
         else:
             router.delete_exchange(node)
+        return False
 
     # --- endings
 
@@ -346,7 +354,7 @@ class ServerConnection:
         self.broker.router.subscriptions.ended(self)
         self.broker.freezes.lost(self)
         for node in self.temporaries:
-            self._delete(node)
+            self._orphan(node)
         self.temporaries.clear()
         self._made.clear()
         self.stalled.clear()

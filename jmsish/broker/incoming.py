@@ -38,7 +38,7 @@ class IncomingLink:
 
     __slots__ = (
         "_connection", "_fed", "_link", "_recent", "_second", "_starving", "made", "over", "parked", "queue", "sink",
-        "topic", "waiting",
+        "topic", "unroutable", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +63,8 @@ class IncomingLink:
         """What waits for a frozen exchange, by the exchange it was sent to, each in the order it came."""
         self.waiting = 0
         """How many of them there are."""
+        self.unroutable: str | None = None
+        """What is to become of its messages that go nowhere, whatever their exchange says."""
         self.sink: Sink | None = None
         """What takes its messages where that is neither queue nor topic."""
         if queue is not None:
@@ -188,14 +190,12 @@ class IncomingLink:
                 raise GateClosed(first, exchange)
         history = None if isinstance(arrival, int) else arrival.history
         key = subject_of(payload) if topic.key is None else topic.key
-        unroutable = topic.unroutable if topic.published else exchange.unroutable
+        unroutable = self.unroutable or (topic.unroutable if topic.published else exchange.unroutable)
         routed = exchange.route(key, payload, 0 if history is None else history.count, self._connection, unroutable)
         self._recent = routed.queues
         if not routed.queues and unroutable != DISCARD:
-            name, released = exchange.name, unroutable == RELEASE
-            raise Unroutable(
-                f"nothing that is bound to {name!r} takes a message with the key {key!r}", released=released
-            )
+            what = f"nothing that is bound to {exchange.name!r} takes a message with the key {key!r}"
+            raise Unroutable(what, released=unroutable == RELEASE)
         why = routed.refusal(1, len(payload))
         if why is not None:
             exchange.refuse()
@@ -399,6 +399,7 @@ class IncomingLink:
         queue = self.queue
         if queue is not None:
             queue.producers.pop(self, None)
+            self._connection.broker.router.lifetimes.left(queue)
         self._stop_waiting()
         if self.topic is not None:
             self.topic.exchange.leave(self)

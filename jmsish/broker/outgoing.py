@@ -282,6 +282,7 @@ class OutgoingLink(Consumer):
     def leave_queue(self) -> None:
         """Take no more messages, and acquire under no transaction."""
         leave(self)
+        self.connection.broker.router.lifetimes.left(self.queue)
         if self.transaction is not None:
             self.transaction.acquirers.remove(self)
             self.transaction = None

@@ -11,7 +11,7 @@ pattern costs at most its own length for each word of the key, however many ``#`
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -265,6 +265,12 @@ def _note_hashes(current: list[Node[T]], lasting: list[Node[T]], known: set[int]
             lasting.append(branch)
 
 
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """What tells whether a key matches one pattern. ``ValueError`` for a pattern that is illegal."""
+    root: Node[bool] = added(Node(), normalised(pattern), True)
+    return lambda key: bool(found(root, key))
+
+
 def matches(pattern: str, key: str) -> bool:
     """Whether one pattern matches one key."""
-    return bool(found(added(Node(), normalised(pattern), True), key))
+    return matcher(pattern)(key)

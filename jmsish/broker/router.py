@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from jmsish.broker.config import BrokerConfig
 from jmsish.broker.deadletters import EXPIRED, dead_letter
+from jmsish.broker.dynamic import Lifetimes, NodeWishes
 from jmsish.broker.exchanges import DISCARD, TOPIC, Exchange, Exchanges
 from jmsish.broker.freezes import Freezes
 from jmsish.broker.names import SUBSCRIPTION, TEMPORARY, check_queue_name
@@ -54,6 +55,7 @@ class Router:
         self.exchanges = Exchanges(self.queues)
         self.freezes = Freezes(self.exchanges, home, self.exchange_of)
         self.subscriptions = Subscriptions(self, home)
+        self.lifetimes = Lifetimes(home, self)
         self._config = config
         self._home = home
         for name, settings in config.queues.items():
@@ -114,13 +116,16 @@ class Router:
         queue.change(checked)
         return queue
 
-    def make_temporary(self, owner: object) -> Queue:
-        """A queue with a name nobody used before; with an owner, only that connection receives from it."""
-        return self._make(f"{TEMPORARY}{token_hex(16)}", DEFAULT_SETTINGS, owner)
-
-    def make_temporary_topic(self, owner: object) -> Exchange:
-        """A topic with a name nobody used before, to which only that connection subscribes."""
-        return self.exchanges.make(f"{TEMPORARY}{token_hex(16)}", TOPIC, owner=owner)
+    def make_temporary(self, wishes: NodeWishes, owner: object) -> Queue | Exchange:
+        """A queue or exchange with a name nobody used before; with an owner, only that connection receives from it."""
+        name = f"{TEMPORARY}{token_hex(16)}"
+        node: Queue | Exchange
+        if wishes.topic:
+            node = self.exchanges.make(name, wishes.type, wishes.exchange_settings, owner)
+        else:
+            node = self._make(name, wishes.queue_settings, owner)
+        self.lifetimes.begin(node, wishes.lifetime)
+        return node
 
     def make_reserved(self, name: str) -> Queue:
         """The queue of a subscription."""
@@ -134,6 +139,7 @@ class Router:
         self._home.dismiss(queue)
         self.exchanges.forget(queue)
         self.subscriptions.forget(queue)
+        self.lifetimes.forget(queue)
         for consumer in list(queue.consumers.values()):
             consumer.lost_queue()
         for producer in list(queue.producers):
@@ -148,7 +154,8 @@ class Router:
         self.exchanges.remove(exchange)
         self.freezes.deleted(exchange)
         for queue in queues:
-            if self.subscriptions.of(queue) is not None:
+            subscription = self.subscriptions.of(queue)
+            if subscription is not None and subscription.content.exchange is exchange:
                 self.delete(queue)
 
     def _make(self, name: str, settings: QueueSettings, owner: object = None) -> Queue:

@@ -1,4 +1,4 @@
-"""Subscriptions: queues bound to a topic exchange, who may read them, and when they go.
+"""Subscriptions: queues bound to an exchange, who may read them, and when they go.
 
 A subscription is known by its name and the client id, if it is to outlive its link or to be shared; its link says both
 (M62): the name is that of the link, for a shared one what stands before the first ``|``, and the client id is the
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import quote
 
 from jmsish.broker.exchanges import AMQ_TOPIC, Exchange
+from jmsish.broker.filters import DEFAULT_KEYS, Wanted
 from jmsish.broker.gates import GateClosed
 from jmsish.broker.groups import Selects
 from jmsish.broker.names import SUBSCRIPTION
-from jmsish.broker.patterns import ANY
 from jmsish.broker.queues import Queue, QueueHome
 from jmsish.broker.refusals import NOT_ALLOWED, PRECONDITION_FAILED, RESOURCE_LOCKED, Refusal
 from jmsish.engine.outcomes import AmqpError, Source
@@ -53,21 +53,25 @@ class Content:
     """What a subscription collects. Other content under the same name is another subscription (jms rules 131, 132)."""
 
     exchange: Exchange
-    key: str
-    """In its normal form."""
+    wanted: tuple[Wanted, ...]
+    """Its bindings: what the address says, what a filter says, or else what is usual for the exchange."""
     selector: str | None = None
     no_local: bool = False
 
     @property
     def topic(self) -> str:
         """The topic, in the shortest of its spellings."""
-        if self.exchange.name == AMQ_TOPIC:
-            return self.key
-        return self.exchange.name if self.key == ANY else f"{self.exchange.name}/{self.key}"
+        name, key = self.exchange.name, self.wanted[0].key
+        if name == AMQ_TOPIC:
+            return key
+        return name if key == DEFAULT_KEYS[self.exchange.type] else f"{name}/{key}"
 
     def __str__(self) -> str:
+        first, *others = self.wanted
+        more = [first, *others] if first.arguments is not None else others
+        also = f" with {', '.join(map(str, more))}" if more else ""
         selected = "" if self.selector is None else f" where {self.selector}"
-        return f"{self.topic!r}{selected}{' without what its own client publishes' * self.no_local}"
+        return f"{self.topic!r}{also}{selected}{' without what its own client publishes' * self.no_local}"
 
 
 class Subscription:
@@ -226,7 +230,10 @@ class Subscriptions:
         subscription = self._by_queue[queue_name] = Subscription(self, name, client_id, content, queue)
         subscription.selects = selects
         accepts = None if selects is None and not content.no_local else subscription.accepts
-        content.exchange.bind(queue, content.key, accepts)
+        changes = content.exchange.changes()
+        for wanted in content.wanted:
+            changes.bind(queue, wanted.key, accepts, wanted.arguments)
+        changes.put_in_force()
         return subscription
 
     # --- looked up by name (M68, M69)
