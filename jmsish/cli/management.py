@@ -1,4 +1,4 @@
-"""`jmsish list`, `create`, `update`, `delete` and `purge`: a broker's queues and topics, by its management node."""
+"""`jmsish list`, `create`, `update`, `delete` and `purge`: a broker's queues and exchanges, by its management node."""
 
 from __future__ import annotations
 
@@ -13,33 +13,37 @@ from jmsish.cli.output import emit
 from jmsish.cli.parsing import CommandError, UsageError, add_command, add_connection_arguments, connect, destination
 
 ADDRESS = "$management"
+MARK = "exchange://"
 TIMEOUT = 15.0
 """Seconds to wait for an answer."""
 
 COLUMNS = {
     "queue": ("name", "depth", "available", "acquired", "consumer_count", "enqueued", "dequeued", "dead_lettered"),
-    "topic": ("name", "bindings", "received", "routed", "dropped"),
+    "exchange": ("name", "exchange_type", "bindings", "received", "routed", "dropped", "rejected", "released"),
+    "binding": ("identity", "matched", "arguments"),
     "subscription": ("name", "client_id", "topic", "selector", "durable", "shared", "depth", "consumers"),
 }
 
 EPILOG = """\
 examples:
-  jmsish list amqp://localhost                                   every queue, topic and subscription
+  jmsish list amqp://localhost                                   queues, exchanges, bindings and subscriptions
   jmsish create amqp://localhost orders max_delivery_attempts=5 dead_letter=orders.dead
   jmsish update amqp://localhost orders max_messages=10000 overflow=block
   jmsish create amqp://localhost topic://prices
+  jmsish create amqp://localhost exchange://news type=fanout alternate=amq.topic
+  jmsish update amqp://localhost exchange://news unroutable=reject alternate=
   jmsish purge amqp://localhost orders
   jmsish delete amqp://localhost orders
 
 They ask the management node ($management) of the bundled broker. A destination is queue://NAME, topic://NAME,
-or NAME for a queue.
+exchange://NAME, or NAME for a queue. An exchange is of the type direct, topic, fanout or headers.
 """
 
 TEXTS = {
-    "list": "show queues, topics and subscriptions",
-    "create": "make a queue or a topic",
-    "update": "change the settings of a queue",
-    "delete": "delete a queue or a topic with all it holds",
+    "list": "show queues, exchanges, bindings and subscriptions",
+    "create": "make a queue, a topic or another exchange",
+    "update": "change the settings of a queue or an exchange",
+    "delete": "delete a queue, a topic or another exchange with all it holds",
     "purge": "remove the available messages of a queue",
 }
 
@@ -53,9 +57,10 @@ def add_parser(commands: Any) -> None:
         if verb == "list":
             parser.add_argument("--json", action="store_true", help="all attributes, one JSON object a line")
         else:
-            parser.add_argument("destination", metavar="DESTINATION", help="queue://NAME, topic://NAME, or NAME")
+            helps = "queue://NAME, topic://NAME, exchange://NAME, or NAME for a queue"
+            parser.add_argument("destination", metavar="DESTINATION", help=helps)
         if verb in ("create", "update"):
-            parser.add_argument("settings", metavar="NAME=VALUE", nargs="*", help="settings of the queue")
+            parser.add_argument("settings", metavar="NAME=VALUE", nargs="*", help="settings of it")
         add_connection_arguments(parser)
 
 
@@ -69,12 +74,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def change(management: Management, arguments: argparse.Namespace) -> None:
-    place = destination(arguments.destination)
-    kind = "queue" if isinstance(place, jmsish.Queue) else "topic"
+    kind, name = entity(arguments.destination)
     settings = dict(setting(text) for text in getattr(arguments, "settings", ()))
-    said = management.ask(arguments.verb.upper(), kind, settings, name=place.name)
+    said = management.ask(arguments.verb.upper(), kind, settings, name=name)
     if arguments.verb == "purge":
-        print(f"{said['purged']} removed from {place}", flush=True)
+        print(f"{said['purged']} removed from {kind}://{name}", flush=True)
+
+
+def entity(text: str) -> tuple[str, str]:
+    """The type and the name of what is managed: a destination, or ``exchange://NAME``."""
+    mark, name = text[: len(MARK)], text[len(MARK) :]
+    if mark == MARK and name:
+        return "exchange", name
+    place = destination(text)
+    return ("queue" if isinstance(place, jmsish.Queue) else "topic"), place.name
 
 
 def setting(text: str) -> tuple[str, Any]:
@@ -91,26 +104,32 @@ def setting(text: str) -> tuple[str, Any]:
 
 def show(management: Management, *, as_json: bool) -> None:
     for kind, columns in COLUMNS.items():
-        table = management.ask("QUERY", "org.amqp.management", entityType=kind)
-        names = table["attributeNames"]
-        rows = [dict(zip(names, row, strict=True)) for row in table["results"]]
-        rows = [row for row in rows if row["name"] != management.answers.name]
+        rows = management.rows(kind)
         if as_json:
             for row in rows:
-                emit(json.dumps({name: value for name, value in row.items() if value is not None}, ensure_ascii=False))
+                told = {name: value for name, value in row.items() if value is not None}
+                emit(json.dumps(told, ensure_ascii=False, default=str))
         elif rows:
             print_table([(kind, *columns[1:]), *(tuple(cell(row[name]) for name in columns) for row in rows)])
 
 
 def cell(value: Any) -> str:
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
     return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    """Numbers and the like stand at the right of their columns, texts at the left."""
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    texts = [any(not (each.isdigit() or each in ("-", "true", "false")) for each in column[1:]) for column in columns]
     for row in rows:
-        first = row[0].ljust(widths[0])
-        emit("  ".join([first, *(text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))]))
+        cells = [
+            text.ljust(width) if left else text.rjust(width)
+            for text, width, left in zip(row, widths, texts, strict=True)
+        ]
+        emit("  ".join(cells).rstrip())
 
 
 class Management:
@@ -122,20 +141,37 @@ class Management:
         self.producer = session.create_producer(session.create_queue(ADDRESS))
         self.consumer = session.create_consumer(answers)
 
-    def ask(self, operation: str, kind: str, attributes: Mapping[str, Any] | None = None, **named: str) -> Any:
-        """The body of the answer. Raises `CommandError` with what the broker said where it refused."""
-        request = self.session.create_map_message(attributes)
+    def ask(
+        self,
+        operation: str,
+        kind: str,
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        patience: float | None = 0.0,
+        **named: str,
+    ) -> Any:
+        """The body of the answer, which may take ``patience`` seconds longer than others (None: as long as it takes).
+
+        Raises `CommandError` with what the broker said where it refused.
+        """
+        request = self.session.create_object_message(dict(attributes or {}))
         request.jms_reply_to = self.answers
         for name, value in {"operation": operation, "type": kind, **named}.items():
             request.set_string_property(name, value)
         self.producer.send(request)
-        answer = self.consumer.receive(timeout=TIMEOUT)
+        answer = self.consumer.receive(timeout=None if patience is None else TIMEOUT + patience)
         if answer is None:
             raise CommandError(f"the broker's management node did not answer within {TIMEOUT:g} s")
         status = answer.get_int_property("statusCode")
         if not 200 <= status < 300:
             raise CommandError(f"{answer.get_string_property('statusDescription')} (status {status})")
         return answer.body
+
+    def rows(self, kind: str) -> list[dict[str, Any]]:
+        """The attributes of each entity of a type, but those that are there for these questions only."""
+        table = self.ask("QUERY", "org.amqp.management", entityType=kind)
+        rows = [dict(zip(table["attributeNames"], row, strict=True)) for row in table["results"]]
+        return [row for row in rows if row["name"] != self.answers.name]
 
 
 @contextmanager

@@ -30,8 +30,20 @@ class OneLineParser(argparse.ArgumentParser):
         options.setdefault("allow_abbrev", False)
         super().__init__(*args, **options)
 
+    takes_command = False
+    """What comes after a ``--`` is a command line of its own, for ``namespace.command``."""
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"jmsish: {message} (see {self.prog} --help)\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if not self.takes_command:
+            return super().parse_known_args(args, namespace)
+        words = list(args or ())
+        at = words.index("--") if "--" in words else len(words)
+        found, unknown = super().parse_known_args(words[:at], namespace)
+        found.command = words[at + 1 :]
+        return found, unknown
 
 
 def add_command(commands: Any, name: str, run: Command, **texts: str) -> OneLineParser:

@@ -8,6 +8,8 @@ import jmsish
 
 from .conftest import Complaint, Run
 
+PREDECLARED = ("amq.direct", "amq.topic", "amq.fanout", "amq.match")
+
 
 def bodies(broker: jmsish.EmbeddedBroker, queue: str) -> list[str]:
     return [message.body for message in broker.queue(queue).messages()]
@@ -96,15 +98,15 @@ def test_queues_and_topics_are_made_listed_changed_and_deleted(broker: jmsish.Em
     run("send", broker.url, "orders", stdin="a\nb\n")
     table = run("list", broker.url).splitlines()
     assert table[0].split()[:2] == ["queue", "depth"] and table[1].split()[:2] == ["orders", "2"]
-    assert [line.split()[0] for line in table[2:]] == ["topic", "amq.topic", "prices"]
+    assert [line.split()[0] for line in table[2:]] == ["exchange", *PREDECLARED, "prices"]
     every = [json.loads(line) for line in run("list", broker.url, "--json").splitlines()]
     assert [(each["type"], each["name"]) for each in every] == [
-        ("queue", "orders"), ("topic", "amq.topic"), ("topic", "prices")
+        ("queue", "orders"), *(("exchange", name) for name in (*PREDECLARED, "prices"))
     ]  # fmt: skip
     assert run("purge", broker.url, "orders") == "2 removed from queue://orders\n"
     run("delete", broker.url, "orders")
     run("delete", broker.url, "topic://prices")
-    assert [line.split()[0] for line in run("list", broker.url).splitlines()] == ["topic", "amq.topic"]
+    assert [line.split()[0] for line in run("list", broker.url).splitlines()] == ["exchange", *PREDECLARED]
 
 
 def test_subscriptions_are_listed(broker: jmsish.EmbeddedBroker, run: Run) -> None:
