@@ -614,3 +614,61 @@ def test_a_long_random_history_of_one_exchange(type: str) -> None:
             both.unbind("x0", item)
         if number % 40 == 39:
             both.check()
+
+
+# --- what others got wrong (5.2)
+
+REPORTS = [
+    ("lavinmq_1607_a_hash_may_be_nothing", "a.*.c.#", "a.b.c", True),
+    ("lavinmq_1607_nor_is_it_nothing_else", "a.*.c.#", "a.b", False),
+    ("lavinmq_1299_a_star_is_one_word", "a.*", "a.b.c", False),
+    ("kombu_2568_a_star_crosses_no_dot", "a.*.c", "a.b.b.c", False),
+    ("kombu_2568_patterns_are_no_expressions", "a+.b", "aa.b", False),
+    ("kombu_2568_a_dot_is_a_dot", "a.b", "axb", False),
+    ("kombu_2568_the_whole_key_counts", "b", "a.b", False),
+    ("rabbitmq_mock_137_something_and_nothing_more", "something.#", "something", True),
+    ("rabbitmq_1383_a_hash_in_the_middle_may_be_nothing", "a.#.b", "a.b", True),
+    ("rabbitmq_14810_and_at_the_beginning", "#.b", "b", True),
+    ("rabbitmq_16425_the_empty_key_is_one_empty_word", "*", "", True),
+    ("rabbitmq_16425_and_no_other_word", "a", "", False),
+    ("qpid_queue_filter_backtracks_1", "#.a", "a.a", True),
+    ("qpid_queue_filter_backtracks_2", "a.#.b", "a.b.b", True),
+    ("qpid_queue_filter_backtracks_3", "#.*", "a.b", True),
+    ("qpid_queue_filter_backtracks_4", "a.#.#", "a", True),
+]
+
+
+@pytest.mark.parametrize(("pattern", "key", "wanted"), [row[1:] for row in REPORTS], ids=[row[0] for row in REPORTS])
+def test_reports_about_wildcards(wiring: Wiring, pattern: str, key: str, wanted: bool) -> None:
+    exchange = wiring.declare("x", "topic")
+    wiring.bind(exchange, "q0", pattern)
+    assert names(exchange, key) == ["q0"] * wanted
+
+
+def test_qpid_2482_two_patterns_and_one_copy(wiring: Wiring) -> None:
+    exchange = wiring.declare("x", "topic")
+    for pattern in ("a.*", "*.b", "#.b.#", "a.#.b"):
+        wiring.bind(exchange, "q0", pattern)
+    assert put(exchange, "m1", "a.b") == ["q0"] and wiring.queues["q0"].depth == 1
+    assert put(exchange, "m2", "b.b") == ["q0"] and wiring.queues["q0"].depth == 2
+    assert [exchange.bound("queue:q0", pattern).matched for pattern in ("a.*", "*.b", "#.b.#", "a.#.b")] == [1, 2, 2, 1]
+
+
+def test_one_broker_found_bindings_where_the_tree_only_passed_by(wiring: Wiring) -> None:
+    """5.6: an inner node is no binding, and the key is normalised when one asks."""
+    exchange = wiring.declare("x", "topic")
+    wiring.bind(exchange, "q0", "a.b.#.*")
+    for key in ("a", "a.b", "a.b.*", "a.b.#"):
+        assert exchange.table.find("queue:q0", key) is None
+        with pytest.raises(InvalidDestinationError):
+            exchange.bound("queue:q0", key)
+    assert exchange.bound("queue:q0", "a.b.#.*").binding.key == "a.b.*.#"
+
+
+def test_malicious_patterns_are_bound_and_cost_no_more_than_others(wiring: Wiring) -> None:
+    exchange = wiring.declare("x", "topic")
+    worst = ".".join(["#", "a"] * 127 + ["b"])
+    wiring.bind(exchange, "q0", worst)
+    wiring.bind(exchange, "q1", ".".join(["#"] * 256))
+    assert names(exchange, ".".join("a" * 2000)) == ["q1"]
+    assert names(exchange, ".".join("a" * 2000) + ".b") == ["q0", "q1"]
