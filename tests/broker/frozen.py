@@ -78,6 +78,12 @@ class Play(World):
     def publisher(self, address: str | None = "x/k", peer: Peer | None = None, **options: Any) -> Sender:
         return (peer or self.connect()).sender(target=Target(address=address), **options)
 
+    def let_time_pass(self, seconds: float) -> None:
+        """By the clock of the broker alone: connections are not idle."""
+        self.clock.now += seconds
+        self.broker.tick(self.clock.now)
+        self.run()
+
     def all_open(self) -> bool:
         return not any(exchange.gate.closed for exchange in self.broker.router.exchanges)
 
