@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import weakref
@@ -58,8 +59,8 @@ class VirtualClock:
         So a redelivery that is delayed by ten seconds after a transaction that times out after five is there after
         fifteen, as it would be by a real clock.
         """
-        if not seconds >= 0:
-            raise ValueError(f"time only goes forward, not by {seconds!r} seconds")
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"time only goes forward, by a number of seconds, not by {seconds!r}")
         with self._lock:
             self._target += seconds
             target = self._target

@@ -410,7 +410,7 @@ def test_a_clock_only_goes_forward() -> None:
     assert clock() == before
     clock.advance(1.5)
     assert clock() == before + 1.5
-    for wrong in (-1, float("nan")):
+    for wrong in (-1, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="only goes forward"):
             clock.advance(wrong)
     assert repr(clock).startswith("<VirtualClock at 20")
