@@ -85,12 +85,14 @@ class Match:
         every = tuple(bounds)
         return cls(every) if every else NO_MATCH
 
-    def count(self) -> None:
-        """Tell the bindings of the hits."""
+    def count(self) -> int:
+        """Tell the bindings of the hits; what that costs, in bindings."""
         hits, self.hits = self.hits, 0
-        if hits:
-            for bound in self._plain:
-                bound.matched += hits
+        if not hits:
+            return 1
+        for bound in self._plain:
+            bound.matched += hits
+        return 1 + len(self._plain)
 
     def chosen(self, payload: bytes, count: int, origin: object) -> Routed:
         """The queues, where some bindings have to look at the message."""

@@ -25,6 +25,8 @@ from jmsish.broker.routing import NOWHERE, Match
 
 REMEMBERED_AT_MOST: Final = 4096
 LONGEST_REMEMBERED: Final = 256
+TOLD_AT_ONCE: Final = 2000
+"""Bindings that are told their hits in the step of a change: about 0.1 ms."""
 
 _Bounds = tuple[Bound, ...]
 _T = TypeVar("_T", bound="Table")
@@ -121,8 +123,13 @@ class Table:
         return match
 
     def retire(self) -> None:
-        """Another table is in force: what was counted here stays counted."""
-        self._uncounted.extend(self.cache.values())
+        """Another table is in force: what was counted here stays counted, most of it told at once."""
+        left = TOLD_AT_ONCE
+        for match in self.cache.values():
+            if left > 0:
+                left -= match.count()
+            else:
+                self._uncounted.append(match)
         self.cache.clear()
 
     def count(self) -> None:

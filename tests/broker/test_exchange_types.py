@@ -367,6 +367,18 @@ def test_counting_what_is_remembered_no_more_is_shared_out(wiring: Wiring) -> No
     assert exchange.bound("queue:q0", "#").matched == 20_000
 
 
+def test_a_table_that_is_replaced_holds_no_queue_back(wiring: Wiring) -> None:
+    """What was remembered goes with it, the queues included that were bound only there."""
+    exchange = wiring.declare("t", "topic")
+    wiring.bind(exchange, "q0", "a.#")
+    wiring.bind(exchange, "q1", "#")
+    for number in range(500):
+        names(exchange, f"a.{number}")
+    wiring.delete_queue("q0")
+    assert exchange.table._uncounted == [] and not exchange.table.cache
+    assert exchange.bound("queue:q1", "#").matched == 500
+
+
 # --- what goes nowhere
 
 
