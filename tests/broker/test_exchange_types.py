@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jmsish.broker import Broker
 from jmsish.broker.exchanges import PREDECLARED
@@ -103,9 +105,9 @@ def test_wrong_settings_make_nothing(wiring: Wiring, settings: dict[str, Any], e
 def test_the_predeclared_take_settings_but_these(wiring: Wiring) -> None:
     wiring.declare("amq.fanout", "fanout", unroutable="reject")
     assert wiring.exchanges.named("amq.fanout").unroutable == "reject"
-    for settings in ({"auto_delete": True}, {"durable": False}):
+    for wrong in ({"auto_delete": True}, {"durable": False}):
         with pytest.raises(ValueError, match="it is durable, and never deleted"):
-            wiring.declare("amq.fanout", "fanout", **settings)
+            wiring.declare("amq.fanout", "fanout", **wrong)
 
 
 def test_durable_only_if_both_ends_are(wiring: Wiring) -> None:
@@ -749,6 +751,38 @@ def test_each_queue_has_the_number_of_the_exchange_it_is_bound_to(wiring: Wiring
         name: [number_of(payload) for payload, _ in wiring.queues[name].places(False)] for name in ("q0", "q1", "q2")
     }
     assert found == {"q0": [1, 2], "q1": [1, 2, 3], "q2": [1, 2]}
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(
+    st.tuples(st.just("put"), st.sampled_from(["outer", "inner"])),
+    st.tuples(st.just("later"), st.sampled_from(["outer", "inner"])),
+    st.tuples(st.just("commit"), st.integers(0, 3)),
+    st.tuples(st.sampled_from(["bind", "unbind"]), st.sampled_from(["outer", "inner"]), st.integers(0, 2)),
+), max_size=40))  # fmt: skip
+def test_in_any_order_of_steps_the_order_in_a_queue_is_that_of_the_numbers(steps: list[tuple[Any, ...]]) -> None:
+    """Two exchanges that number, one bound to the other; messages put at once, and routed now but put at a commit."""
+    wiring = Wiring(3)
+    outer, inner = wiring.declare("outer", "fanout", sequence=True), wiring.declare("inner", "fanout", sequence=True)
+    outer.bind(inner)
+    waiting: list[Any] = []
+    homes: dict[str, str] = {}
+    for step, *what in steps:
+        if step == "put":
+            put(wiring.exchanges.named(what[0]), "m")
+        elif step == "later":
+            waiting.append(wiring.exchanges.named(what[0]).route("", octets("m"), 0, None))
+        elif step == "commit" and what[0] < len(waiting):
+            waiting.pop(what[0]).append(octets("m"), 4)
+        elif step == "bind" and homes.setdefault(f"q{what[1]}", what[0]) == what[0]:
+            # Each queue is bound to one of them, ever: its numbers are of one count.
+            wiring.bind(wiring.exchanges.named(what[0]), f"q{what[1]}")
+        elif step == "unbind":
+            wiring.unbind(wiring.exchanges.named(what[0]), f"q{what[1]}")
+    for name, queue in wiring.queues.items():
+        found = [number_of(payload) for payload, _ in queue.places(False)]
+        assert found == sorted(set(found)) and 0 not in found
+        assert not found or found[-1] <= wiring.exchanges.named(homes[name]).sequence
 
 
 # --- the initial value
