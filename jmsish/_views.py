@@ -52,6 +52,12 @@ class QueueView:
         return bool(self._read("is_deleted"))
 
     @property
+    def redirected_to(self) -> str | None:
+        """The queue it is paired with by :meth:`~jmsish.EmbeddedBroker.redirect`, if it is."""
+        name: str | None = self._read("redirected_to")
+        return name
+
+    @property
     def depth(self) -> int:
         """All messages the queue owns: available, acquired, delayed."""
         return int(self._read("depth"))

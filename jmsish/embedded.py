@@ -195,6 +195,23 @@ class EmbeddedBroker:
         """Delete a queue and what it holds; its consumers are detached."""
         self._call(lambda: self._broker.delete_queue(name))
 
+    def redirect(self, source: str, target: str) -> None:
+        """Pair two queues: from now on what is sent to ``source`` goes into ``target``, and the other way round.
+
+        Who receives goes on receiving from the queue it has. It is one step: a message sent before is in one queue, a
+        message sent after in the other. ``InvalidDestinationError`` for an unknown queue, ``ValueError`` for a queue
+        with itself and for temporary ones and those of subscriptions, ``IllegalStateError`` where one is paired.
+        """
+        self._call(lambda: self._broker.redirect(source, target))
+
+    def end_redirect(self, source: str) -> int:
+        """End the pair of a queue, as deleting one of the two does: each queue is given its own messages back.
+
+        Returns how many went back. What a consumer holds stays in the queue it was taken from. ``IllegalStateError``
+        where the queue is in no pair.
+        """
+        return self._call(lambda: self._broker.end_redirect(source))
+
     # Exchanges and subscriptions.
 
     def exchange(self, name: str) -> ExchangeView:

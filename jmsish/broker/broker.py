@@ -23,6 +23,7 @@ from jmsish.broker.greeting import CAPABILITIES, authentication, describe
 from jmsish.broker.management_links import ManagementNode
 from jmsish.broker.order import Entry
 from jmsish.broker.queues import Queue
+from jmsish.broker.redirects import Redirects
 from jmsish.broker.router import Router
 from jmsish.broker.settlement import Settlement
 from jmsish.broker.timers import Timed, Timers
@@ -56,6 +57,7 @@ class Broker:
         self.settlement = Settlement()
         self.router = Router(self.config, self)
         self.freezes = self.router.freezes
+        self._redirects = Redirects(self.router.queues)
         self.management = ManagementNode(self)
         self._connections: dict[ServerConnection, None] = {}
         self._containers: dict[str, list[ServerConnection]] = {}
@@ -149,7 +151,16 @@ class Broker:
         queue = self.router.queues.get(name)
         if queue is None:
             raise InvalidDestinationError(f"there is no queue {name!r}")
+        self._redirects.forget(queue)
         self.router.delete(queue)
+
+    def redirect(self, source: str, target: str) -> None:
+        """Pair two queues: what is sent to either goes into the other from now on (QPID-4650)."""
+        self._redirects.begin(source, target)
+
+    def end_redirect(self, source: str) -> int:
+        """End the pair of a queue; how many messages went back to the queue they had been sent to."""
+        return self._redirects.end(source)
 
     def exchange(self, name: str) -> ExchangeView:
         """A view of an exchange that exists."""

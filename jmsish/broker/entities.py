@@ -98,8 +98,8 @@ class QueueKind(Kind):
 
     name = "queue"
     aliases = ("org.apache.qpid.Queue", "org.apache.qpid.StandardQueue", "org.apache.qpid.PriorityQueue")
-    operations = ("CREATE", "READ", "UPDATE", "DELETE", "PURGE")
-    attributes = ("name", "identity", "type", "temporary", *SETTING_NAMES, *_COUNTERS)
+    operations = ("CREATE", "READ", "UPDATE", "DELETE", "PURGE", "REDIRECT")
+    attributes = ("name", "identity", "type", "temporary", "redirected_to", *SETTING_NAMES, *_COUNTERS)
     settings = frozenset({*SETTING_NAMES, *_FOREIGN_SETTINGS})
 
     def create(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,6 +131,7 @@ class QueueKind(Kind):
         settings = entity.settings
         found: dict[str, Any] = {"name": entity.name, "identity": entity.name, "type": self.name}
         found["temporary"] = entity.is_temporary
+        found["redirected_to"] = entity.redirected_to
         found.update((name, getattr(settings, name)) for name in SETTING_NAMES)
         found.update((name, getattr(entity, name)) for name in _COUNTERS)
         return found

@@ -84,10 +84,12 @@ class IncomingLink:
         queue, link = self.queue, self._link
         credit = CREDIT
         if queue is not None:
+            queue = queue.inbox
             if queue.settings.overflow == "block":
                 credit = self._room_in(queue)
         elif self.topic is not None:
-            blocking = [each for each in self._fed_queues(self.topic) if each.settings.overflow == "block"]
+            inboxes = dict.fromkeys(each.inbox for each in self._fed_queues(self.topic))
+            blocking = [each for each in inboxes if each.settings.overflow == "block"]
             credit = max(0, min(map(self._room_in, blocking), default=CREDIT) - self.waiting)
             if link.credit > credit:
                 # Only what was said before the limit was known: "the receiver MAY decrease the link-credit" (2.6.7).
@@ -137,8 +139,7 @@ class IncomingLink:
                     self._check_room(target, delivery)
             else:
                 target = queue
-                settings = queue.settings
-                if queue.deleted or settings.max_messages or settings.max_octets:
+                if queue.limited or queue.deleted:
                     self._check_room(queue, delivery)
         except ValueError as error:
             self._refuse(delivery, AmqpError(DECODE_ERROR, f"the message cannot be read: {error}"))

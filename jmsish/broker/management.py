@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     from jmsish.broker.rebinding import Said
 
 OPERATIONS: Final = (
-    "CREATE", "READ", "UPDATE", "DELETE", "QUERY", "PURGE", "BIND", "UNBIND", "REBIND", "FREEZE", "THAW", "CANCEL"
+    "CREATE", "READ", "UPDATE", "DELETE", "QUERY", "PURGE", "REDIRECT", "BIND", "UNBIND", "REBIND", "FREEZE", "THAW",
+    "CANCEL",
 )  # fmt: skip
 INQUIRIES: Final = ("GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-MGMT-NODES", "GET-ANNOTATIONS")
 NODE_TYPES: Final = ("org.amqp.management", "self")
@@ -192,6 +193,15 @@ def _purge(asked: Asked) -> Answer:
     return Answer(OK, "OK", {"purged": asked.kind.purge(asked.broker, asked.name)})
 
 
+def _redirect(asked: Asked) -> Answer:
+    """REDIRECT: a queue is paired with the one that ``target`` names; without a target its pair ends."""
+    target = asked.text("target")
+    if target:
+        asked.broker.redirect(asked.name, target)
+        return Answer(OK, "OK", {"redirected_to": target})
+    return Answer(OK, "OK", {"redirected_to": None, "moved": asked.broker.end_redirect(asked.name)})
+
+
 def _statistics(asked: Asked) -> Answer:
     return Answer(OK, "OK", asked.kind.statistics(asked.broker))
 
@@ -206,6 +216,7 @@ _ON_ENTITY: Final[dict[str, Callable[[Asked], Said]]] = {
     "UPDATE": _update,
     "DELETE": _delete,
     "PURGE": _purge,
+    "REDIRECT": _redirect,
     "getStatistics": _statistics,
     "BIND": rebinding.bind,
     "UNBIND": rebinding.unbind,

@@ -68,43 +68,16 @@ class Queue:
 
     kind: Final = "queue"
     __slots__ = (
-        "acquired",
-        "barred",
-        "consumers",
-        "calendar",
-        "deleted",
-        "depth",
-        "dirty",
-        "draining",
-        "drops_head",
-        "group_of",
-        "groups",
-        "enqueued",
-        "expired_count",
-        "browsers",
-        "dequeued",
-        "dead_lettered",
-        "dropped",
-        "home",
-        "levels",
-        "name",
-        "news",
-        "octets",
-        "owner",
-        "passing",
-        "patience",
-        "producers",
-        "redelivered",
-        "searches",
-        "settings",
-        "special",
-        "starved",
-        "turns",
-        "wanting",
-    )
+        "acquired", "barred", "browsers", "calendar", "consumers", "dead_lettered", "deleted", "depth", "dequeued",
+        "dirty", "draining", "dropped", "drops_head", "enqueued", "expired_count", "group_of", "groups", "home",
+        "levels", "limited", "name", "news", "octets", "owner", "passing", "patience", "peer", "plain", "producers",
+        "redelivered", "searches", "settings", "special", "starved", "turns", "wanting",
+    )  # fmt: skip
 
     def __init__(self, name: str, settings: QueueSettings, home: QueueHome, owner: object = None) -> None:
         self.name = name
+        self.peer: Queue | None = None
+        """The queue it is paired with: what comes in here goes there (see `redirects`)."""
         self._adopt(settings)
         self.home = home
         self.owner = owner
@@ -140,12 +113,21 @@ class Queue:
         self.drops_head = settings.overflow == "drop-head"
         self.group_of = reader_of(settings.group_key) if settings.message_groups else None
         """Reads the group of a message, where that is not its group-id."""
+        self.plain = self.group_of is None and self.peer is None
+        """What comes without a past has only to be appended."""
+        self.limited = bool(settings.max_messages or settings.max_octets or self.peer is not None)
+        """There may be no room."""
+
+    @property
+    def inbox(self) -> Queue:
+        """The queue that its messages go into: itself, or the one it is paired with."""
+        return self if self.peer is None else self.peer
 
     # --- coming in
 
     def append(self, payload: bytes, priority: int) -> None:
         """A message without a past becomes visible, behind all of its priority."""
-        if self.group_of is not None:
+        if not self.plain:
             self.add(Arrival(payload, priority))
             return
         for level in self.levels:
@@ -173,12 +155,19 @@ class Queue:
                 if self.settings.overflow == "drop-head":
                     shed(self)
                 return
+        if self.peer is not None:
+            self.peer.take_in(arrival)
+            return
+        self.take_in(arrival)
+
+    def take_in(self, arrival: Arrival) -> None:
+        """A message becomes visible here and now, behind all of its priority, whoever this queue is paired with."""
         history = arrival.history
         group = arrival.group if self.group_of is None else self.group_of(arrival.payload)
         if group is not None and self.settings.message_groups:
             history = self._join(group, history)
         elif history is None:
-            if self.group_of is None:
+            if self.plain:
                 self.append(arrival.payload, arrival.priority)
                 return
             history = History()
@@ -200,9 +189,15 @@ class Queue:
 
     def refusal(self, messages: int, octets: int) -> str | None:
         """Why so much more cannot come in, or None."""
-        settings = self.settings
         if self.deleted:
             return f"the queue {self.name!r} is gone"
+        if self.peer is not None:
+            return self.peer.lack_of_room(messages, octets)
+        return self.lack_of_room(messages, octets)
+
+    def lack_of_room(self, messages: int, octets: int) -> str | None:
+        """As :meth:`refusal`, whoever this queue is paired with."""
+        settings = self.settings
         if settings.overflow != "reject":
             return None
         if settings.max_messages and self.depth + messages > settings.max_messages:

@@ -47,8 +47,7 @@ class Routed:
     def refusal(self, messages: int, octets: int) -> str | None:
         """Why one of them cannot take so much more, so that none does; or None."""
         for queue in self.queues:
-            settings = queue.settings
-            if (settings.max_messages or settings.max_octets) and not queue.deleted:
+            if queue.limited and not queue.deleted:
                 why = queue.refusal(messages, octets)
                 if why is not None:
                     return why

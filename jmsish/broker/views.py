@@ -47,6 +47,11 @@ class QueueView:
         return self._queue.deleted
 
     @property
+    def redirected_to(self) -> str | None:
+        """The queue it is paired with, and which gets what is sent to this one."""
+        return None if self._queue.peer is None else self._queue.peer.name
+
+    @property
     def depth(self) -> int:
         """All messages the queue owns: available, acquired, delayed."""
         return self._queue.depth
