@@ -69,6 +69,8 @@ class ServerConnection:
         self.temporaries: dict[Node, tuple[str, bool]] = {}
         """Its temporary queues and topics, and the links that made them: name, and whether we send on it."""
         self._made: dict[tuple[str, bool], Node] = {}
+        self.answers: dict[str, Queue] = {}
+        """By address, the queues of its links that receive from the management node."""
         self.leases = Leases()
         """Freezes that it asked for by request; they end with it."""
         self.ended = False

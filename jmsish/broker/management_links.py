@@ -28,7 +28,6 @@ class ManagementNode:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._receivers: dict[tuple[ServerConnection, str], Queue] = {}
 
     def requests(self, connection: ServerConnection) -> Requests:
         """What takes the messages that a connection posts to the node."""
@@ -36,10 +35,10 @@ class ManagementNode:
 
     def receives(self, connection: ServerConnection, link: Link, queue: Queue) -> None:
         """A link receives from the node; what is for its target's address is put into this queue, which is its own."""
-        self._receivers = {key: each for key, each in self._receivers.items() if not each.deleted}
+        connection.answers = {name: each for name, each in connection.answers.items() if not each.deleted}
         address = getattr(link.remote_target, "address", None)
         if isinstance(address, str):
-            self._receivers[connection, address] = queue
+            connection.answers[address] = queue
 
     def do(self, connection: ServerConnection, payload: bytes) -> None:
         """Do what a message asks, and send the answer where it is wanted, when it is there."""
@@ -52,8 +51,10 @@ class ManagementNode:
             octets.add_done_callback(lambda done: self._send(connection, reply_to, done.result()))
 
     def _send(self, connection: ServerConnection, reply_to: str, octets: bytes) -> None:
-        queue = self._receivers.get((connection, reply_to)) or self._broker.router.queues.get(reply_to)
-        if queue is None or queue.deleted or queue.refusal(1, len(octets)) is not None:
+        queue = connection.answers.get(reply_to)
+        if queue is None or queue.deleted:
+            queue = self._broker.router.queues.get(reply_to)
+        if queue is None or queue.refusal(1, len(octets)) is not None:
             _log.info("an answer of the management node has no way to %r and is dropped", reply_to)
             return
         queue.append(octets, _PRIORITY)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
 
 from jmsish.engine.outcomes import Source, Target
 from tests.broker.pubsub import Named, attach, condition, durable, look_up, only, publisher, shared, shared_durable
+from tests.broker.test_management import request
 from tests.broker.world import Peer, World
 
 
@@ -86,3 +89,25 @@ def test_the_management_node_is_not_made_on_demand(world: World) -> None:
     assert condition(attach(peer, address="$management", dynamic=True)) == "amqp:invalid-field"
     assert condition(peer.sender(target=Target(address="$management", dynamic=True))) == "amqp:invalid-field"
     assert world.broker.queues() == []
+
+
+def test_answers_find_their_queue_once_the_link_that_had_their_address_is_gone(world: World) -> None:
+    """And nothing is kept of the links that took answers, nor of their connections."""
+    peer = world.connect()
+    world.broker.declare_queue("back")
+    answers = attach(peer, "answers", address="$management", link={"target": Target(address="back")})
+    sender = peer.sender("$management")
+    sender.transfer(request("GET-TYPES", "org.amqp.management"))
+    world.run()
+    assert len(answers.take()) == 1 and world.depth("back") == (0, 0)
+    answers.detach()
+    sender.transfer(request("GET-TYPES", "org.amqp.management"))
+    world.run()
+    assert world.depth("back") == (1, 0)
+    gone = weakref.ref(peer.connection)
+    peer.close()
+    world.peers.clear()
+    world.broker.step()
+    del peer, answers, sender
+    gc.collect()
+    assert gone() is None
