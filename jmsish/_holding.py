@@ -33,7 +33,7 @@ ANY: Final[dict[Held, None]] = {}
 def enter(freeze: Held) -> None:
     """The block begins."""
     ANY[freeze] = None
-    HELD.set((*HELD.get(), freeze))
+    HELD.set((*(each for each in HELD.get() if each.is_held), freeze))
 
 
 def leave(freeze: Held) -> None:

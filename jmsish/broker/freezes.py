@@ -52,6 +52,9 @@ class Home(Protocol):
     def remind(self, due: float, timed: Timed) -> None:
         """Call ``timed.on_time`` then."""
 
+    def dismiss(self, timed: Timed) -> None:
+        """Call it no more."""
+
 
 class Freezes:
     """All freezes of a broker."""
@@ -168,10 +171,12 @@ class Freezes:
             mine.remove(freeze)
             if not mine:
                 del self._of[freeze.owner]
+        self._home.dismiss(freeze)
         for hold, mark in freeze.inner:
             hold.depth -= 1
             if not commit and hold.freeze.state == HOLDING:
                 hold.back_to(mark)
+        self._hand_on(freeze, commit)
         try:
             for hold in freeze.holds:
                 if not commit:
@@ -186,6 +191,22 @@ class Freezes:
             for hold in holds:
                 self._call(hold.exchange.gate)
                 hold.exchange.home.perhaps_unused(hold.exchange)
+
+    def _hand_on(self, freeze: Freeze, commit: bool) -> None:
+        """An outer freeze that ends before an inner one, as leases may, leaves it what both hold."""
+        for each in self._of.get(freeze.owner, ()):
+            kept = [(hold, mark) for hold, mark in each.inner if hold.freeze is freeze]
+            for hold, mark in kept:
+                if not commit:
+                    hold.forget()
+                hold.depth -= 1
+                hold.freeze = each
+                freeze.holds.remove(hold)
+                each.inner.remove((hold, mark))
+                each.holds.append(hold)
+            if kept and each.state == HOLDING:
+                self._home.dismiss(each)
+                self._home.remind(self._home.now() + each.max_hold, each)
 
     def expire(self, freeze: Freeze, now: float) -> None:
         """It was held too long."""
@@ -219,6 +240,7 @@ class Freezes:
         for freeze in [each for mine in self._of.values() for each in mine]:
             if freeze.state == HOLDING:
                 freeze.state, freeze.why = OVER, "the broker was stopped"
+            freeze.holds, freeze.inner = [], []
         self._of.clear()
         self.unfinished.clear()
         self._exchanges.held.clear()

@@ -295,6 +295,22 @@ def test_g1_two_holders_that_want_what_the_other_has_are_told() -> None:
     assert play.all_open()
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_g1_an_outer_freeze_that_ends_first_leaves_what_is_held_to_the_inner_one(commit: bool) -> None:
+    """Blocks end from the inside; leases end as their holder likes."""
+    play = fanout()
+    play.queues("r", "s")
+    outer = play.held(max_hold=5)
+    play.stage(outer, "r", "")
+    inner = play.held(max_hold=50)
+    play.thaw(outer, commit=commit)
+    play.let_time_pass(10)  # the limit of the outer one is no more
+    assert play.gate().closed and inner.is_held and play.bound() == [("q", "")]
+    play.stage(inner, "s", "")
+    play.thaw(inner)
+    assert play.bound() == [("q", ""), *([("r", "")] if commit else []), ("s", "")] and play.all_open()
+
+
 def test_g2_who_holds_changes_bindings_by_the_freeze_and_not_beside_it() -> None:
     play = fanout()
     freeze = play.held()
@@ -405,6 +421,22 @@ def test_h1_a_broker_that_stops_gives_back_what_waits() -> None:
     assert sender.peer.closed and not receiver.link.remote_attached
     with pytest.raises(FreezeExpiredError, match="the broker was stopped"):
         play.freezes.release(freeze)
+
+
+def test_h1_a_broker_stops_while_a_freeze_has_taken_only_some_of_its_exchanges() -> None:
+    play = Play()
+    for name in ("a", "b"):
+        play.exchange(name, "fanout")
+    held, both = play.held("b"), play.freeze("a", "b", owner="both")
+    inner = play.held("b")
+    play.broker.close()
+    play.run()
+    deny(both, IllegalStateError, "the broker stops")
+    for freeze in (inner, held):
+        with pytest.raises(FreezeExpiredError, match="stopped"):
+            play.freezes.release(freeze)
+    play.freezes.lost("holder")
+    assert play.all_open()
 
 
 def test_h2_others_wait_to_delete_a_frozen_exchange() -> None:
