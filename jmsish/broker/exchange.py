@@ -70,8 +70,7 @@ class Exchange:
         alternate = None if settings.alternate is None else self.home.named(settings.alternate)
         if alternate is self:
             raise ValueError(f"the exchange {self.name!r} cannot be its own alternate")
-        if self.alternate is not None:
-            self.alternate.alternate_of.pop(self, None)
+        before = self.alternate
         if alternate is not None:
             alternate.alternate_of[self] = None
         self.alternate, self.settings = alternate, settings
@@ -81,6 +80,8 @@ class Exchange:
         """Nothing is done but to look into the table."""
         if not settings.initial_value:
             self.last = None
+        if before is not None and before is not alternate:
+            before.serve_no_more(self)
 
     # --- routing
 
@@ -186,7 +187,9 @@ class Exchange:
     # --- bindings
 
     def normal(self, key: str) -> str:
-        """The normal form of a key of a binding. ValueError for a pattern that is illegal."""
+        """The normal form of a key of a binding. ValueError for a pattern that is illegal, TypeError for no text."""
+        if not isinstance(key, str):
+            raise TypeError(f"the key of a binding is a str, not {type(key).__name__}")
         return normalised(key) if self.type == TOPIC else key
 
     def changes(self) -> Changes:
@@ -267,6 +270,12 @@ class Exchange:
     def leave(self, publisher: Publisher) -> None:
         """A link publishes to it no more."""
         if self.publishers.pop(publisher, self) is None and not self.publishers:
+            self.home.perhaps_unused(self)
+
+    def serve_no_more(self, other: Exchange) -> None:
+        """It is the alternate of another exchange no more."""
+        self.alternate_of.pop(other, None)
+        if not self.alternate_of:
             self.home.perhaps_unused(self)
 
     @property

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from jmsish.broker.bindings import DIRECT, FANOUT, HEADERS, TOPIC, TYPES, Binding, identity
 from jmsish.broker.exchange import DISCARD, REJECT, RELEASE, Exchange, Nameless, Publisher
-from jmsish.broker.names import check_text
+from jmsish.broker.names import MANAGEMENT, check_text
 from jmsish.broker.policy import ExchangeSettings, near_miss
 from jmsish.broker.queues import Queue
 from jmsish.broker.routing import Routed
@@ -124,7 +124,7 @@ class Exchanges:
         for other in list(exchange.alternate_of):
             other.change(replace(other.settings, alternate=None))
         if exchange.alternate is not None:
-            exchange.alternate.alternate_of.pop(exchange, None)
+            exchange.alternate.serve_no_more(exchange)
         self.forget(exchange)
         for publisher in list(exchange.publishers):
             publisher.lost_exchange()
@@ -168,6 +168,8 @@ def check_name(name: object) -> None:
         raise ValueError(
             f"the name {name!r} is reserved: those that begin with 'amq.', 'qpid.' or 'jmsish.' are the broker's"
         )
+    if name == MANAGEMENT:
+        raise ValueError(f"{name!r} is the management node, and no name for an exchange")
     if "/" in name:
         raise ValueError(f"the name {name!r} has a '/', which in an address divides the exchange from the key")
 

@@ -89,6 +89,8 @@ def test_a_key_is_text(wiring: Wiring, type: str, key: Any) -> None:
     exchange = wiring.declare("x", type)
     with pytest.raises(TypeError, match="the key of a binding is a str"):
         wiring.bind(exchange, "q0", key, arguments_for(type))
+    with pytest.raises(TypeError, match="the key of a binding is a str"):
+        wiring.unbind(exchange, "q0", key)
     assert exchange.table.size == 0
 
 

@@ -51,9 +51,9 @@ def test_the_predeclared_are_never_deleted(world: World, name: str) -> None:
 
 
 @pytest.mark.parametrize("type", TYPES)
-@pytest.mark.parametrize("name", ["amq.new", "qpid.new", "jmsish.new", "", "a/b"])
+@pytest.mark.parametrize("name", ["amq.new", "qpid.new", "jmsish.new", "", "a/b", "$management"])
 def test_reserved_names(world: World, name: str, type: str) -> None:
-    with pytest.raises(ValueError, match="reserved|needs a name|has a '/'"):
+    with pytest.raises(ValueError, match="reserved|needs a name|has a '/'|the management node"):
         world.broker.declare_exchange(name, type)
     assert len(world.broker.exchanges()) == len(PREDECLARED)
 
@@ -650,6 +650,10 @@ def test_who_has_it_as_alternate_keeps_it(world: World) -> None:
     view.bind("a")
     view.unbind("a")
     assert exists(world)
+    world.broker.declare_exchange("y", "direct", alternate="x")
+    assert exists(world)
+    world.broker.delete_exchange("y")
+    assert not exists(world)
 
 
 def test_rebound_in_one_step_it_stays(world: World) -> None:
