@@ -87,6 +87,7 @@ _FOREIGN_SETTINGS: Final[dict[str, tuple[str, dict[Any, Any]]]] = {
     "maximumQueueDepthMessages": ("max_messages", {}),
     "maximumQueueDepthBytes": ("max_octets", {}),
     "messageGroupKeyOverride": ("group_key", {"JMSXGroupID": ""}),
+    "holdOnPublishEnabled": ("delayed_delivery", {}),
     "messageGroupType": ("sticky_groups", {"STANDARD": True, "SHARED_GROUPS": False, "NONE": True}),
     "overflowPolicy": ("overflow", {"REJECT": "reject", "RING": "drop-head", "PRODUCER_FLOW_CONTROL": "block"}),
 }

@@ -13,7 +13,7 @@ from jmsish.broker.intake import address_of, read, subject_of
 from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.parking import Parked
 from jmsish.broker.queues import Arrival, Queue
-from jmsish.broker.refusals import NOT_IMPLEMENTED, RESOURCE_DELETED, Refusal, Unroutable
+from jmsish.broker.refusals import NOT_IMPLEMENTED, PRECONDITION_FAILED, RESOURCE_DELETED, Refusal, Unroutable
 from jmsish.broker.router import Topic
 from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Sink, Transaction
 from jmsish.engine.outcomes import ACCEPTED, RELEASED, AmqpError, DeliveryState, Rejected, Source, TransactionalState
@@ -136,11 +136,11 @@ class IncomingLink:
             if queue is None:
                 target = self._find(delivery, arrival)
                 if not isinstance(target, Routed):
-                    self._check_room(target, delivery)
+                    self._check_room(target, delivery, arrival)
             else:
                 target = queue
                 if queue.limited or queue.deleted:
-                    self._check_room(queue, delivery)
+                    self._check_room(queue, delivery, arrival)
         except ValueError as error:
             self._refuse(delivery, AmqpError(DECODE_ERROR, f"the message cannot be read: {error}"))
             return
@@ -201,14 +201,18 @@ class IncomingLink:
         if why is not None:
             exchange.refuse()
             raise Refusal(RESOURCE_LIMIT_EXCEEDED, why)
+        if not isinstance(arrival, int) and arrival.due:
+            _check_time(routed.present)
         return routed
 
-    def _check_room(self, queue: Sink, delivery: Delivery) -> None:
+    def _check_room(self, queue: Sink, delivery: Delivery, arrival: int | Arrival) -> None:
         why = queue.refusal(1, len(delivery.payload))
         if why is not None:
             gone = isinstance(queue, Queue) and queue.deleted
             condition = RESOURCE_DELETED if gone else RESOURCE_LIMIT_EXCEEDED
             raise Refusal(condition, why)
+        if isinstance(queue, Queue) and not isinstance(arrival, int) and arrival.due:
+            _check_time((queue,))
 
     def _post_with_state(self, target: Sink, arrival: int | Arrival, delivery: Delivery) -> None:
         """A transfer that carries a state: one of a transaction, or nothing that changes anything."""
@@ -315,7 +319,7 @@ class IncomingLink:
         delivery, arrival, transaction = parked.delivery, parked.arrival, parked.transaction
         try:
             target = self._find(delivery, arrival)
-            self._check_room(target, delivery)
+            self._check_room(target, delivery, arrival)
         except Refusal as refusal:
             self._refuse_parked(parked, refusal)
         else:
@@ -415,3 +419,10 @@ class IncomingLink:
 def _allows_released(source: object) -> bool:
     """Whether the sender's source can take the outcome released; one that lists no outcomes is taken to."""
     return not isinstance(source, Source) or source.outcomes is None or "amqp:released:list" in source.outcomes
+
+
+def _check_time(queues: Iterable[Queue]) -> None:
+    """Refusal where one of them takes no message that is for later."""
+    for queue in queues:
+        if not queue.inbox.settings.delayed_delivery:
+            raise Refusal(PRECONDITION_FAILED, f"the queue {queue.name!r} takes no message that is for later")

@@ -39,6 +39,7 @@ class QueueSettings:
     sticky_groups: bool = True
     group_window: int = 0
     exclusive_consumer: bool = False
+    delayed_delivery: bool = True
     max_messages: int = 0
     max_octets: int = 0
     overflow: str = "reject"
@@ -53,7 +54,7 @@ class QueueSettings:
                 check_queue_name(getattr(self, name), name)
         if not isinstance(self.group_key, str):
             raise TypeError(f"group_key must be the name of an application property, not {self.group_key!r}")
-        for name in ("durable", "message_groups", "sticky_groups", "exclusive_consumer"):
+        for name in ("durable", "message_groups", "sticky_groups", "exclusive_consumer", "delayed_delivery"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be true or false, not {getattr(self, name)!r}")
         for name in ("redelivery_delay", "max_redelivery_delay"):

@@ -115,8 +115,9 @@ class Queue:
         """Reads the group of a message, where that is not its group-id."""
         self.plain = self.group_of is None and self.peer is None
         """What comes without a past has only to be appended."""
-        self.limited = bool(settings.max_messages or settings.max_octets or self.peer is not None)
-        """There may be no room."""
+        limits = settings.max_messages or settings.max_octets or not settings.delayed_delivery
+        self.limited = bool(limits or self.peer is not None)
+        """A message may be refused."""
 
     @property
     def inbox(self) -> Queue:

@@ -288,6 +288,7 @@ def test_delays_are_never_endless() -> None:
         ("exclusive_consumer", 1, "true or false"),
         ("message_groups", "yes", "true or false"),
         ("sticky_groups", 1, "true or false"),
+        ("delayed_delivery", 0, "true or false"),
         ("group_key", None, "application property"),
     ],
 )

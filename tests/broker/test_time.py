@@ -8,7 +8,7 @@ import pytest
 
 from jmsish.broker.queues import Queue
 from jmsish.engine.codec import ReceivedMessage, split_header
-from jmsish.engine.outcomes import MODIFIED_FAILED, RELEASED
+from jmsish.engine.outcomes import MODIFIED_FAILED, RELEASED, Rejected
 from jmsish.engine.values import (
     NULL,
     encode,
@@ -157,6 +157,24 @@ def test_m18_the_time_wins_over_the_delay(world: World) -> None:
     assert world.bodies() == []
     world.advance(60)
     assert world.bodies() == ["m1"]
+
+
+@pytest.mark.parametrize("address", ["q", "amq.fanout"])
+def test_a_queue_may_take_no_message_for_later(world: World, address: str) -> None:
+    """By itself or where an exchange leads to it: refused as it comes, in a transaction too, which goes on."""
+    world.broker.declare_queue("q", delayed_delivery=False)
+    world.broker.exchange("amq.fanout").bind("q")
+    peer = world.connect()
+    sender, controller = peer.sender(address), peer.controller()
+    delayed = encode_described(0x72, encode_map([encode_symbol("x-opt-delivery-delay"), encode(5000)]))
+    ((outcome,),) = sender.send("m1", annotations=delayed)
+    assert isinstance(outcome, Rejected) and outcome.error is not None
+    assert outcome.error.condition == "amqp:precondition-failed" and "'q'" in str(outcome.error)
+    txn = controller.declare()
+    sender.send("m2", annotations=delayed, state=in_transaction(txn))
+    sender.send("m3", state=in_transaction(txn))
+    controller.commit(txn)
+    assert world.bodies() == ["m3"] and world.queue().depth == 1
 
 
 def test_delayed_messages_of_one_moment_keep_their_order(world: World) -> None:
