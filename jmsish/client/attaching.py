@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jmsish.client.filters import dropped_filter
-from jmsish.client.links import SHARED_SUBSCRIPTIONS, attach_consumer
+from jmsish.client.links import SHARED_SUBSCRIPTIONS, attach_consumer, attaching
 from jmsish.client.procedures import Procedure
-from jmsish.engine.conditions import EngineStateError
 from jmsish.engine.outcomes import AmqpError, Source
 from jmsish.errors import InvalidDestinationError, InvalidSelectorError, JMSError, UnsupportedFeatureError, error_for
 
@@ -30,16 +29,15 @@ def join(consumer: ClientConsumer) -> Procedure[None]:
     session.check()  # what was waited for came, and may have been the last thing that came
     session.enroll(consumer)
     try:
-        attach_consumer(consumer)
+        with attaching("no consumer"):
+            attach_consumer(consumer)
         yield consumer.attached, session.connection.request_deadline()
-    except BaseException as error:
+    except BaseException:
         if consumer.is_granted:  # cancelled in the moment in which it came: messages may be on their way already
             yield from consumer.close()
         else:
             session.forget(consumer)
             consumer.abandon()
-        if isinstance(error, EngineStateError):
-            raise JMSError(f"no consumer can be attached: {error}", scope="session") from error
         raise
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from jmsish.client.filters import wished_filters
 from jmsish.destination import wire_name
+from jmsish.engine.conditions import EngineStateError
 from jmsish.engine.outcomes import (
     ACCEPTED,
     MODIFIED_FAILED,
@@ -18,6 +21,7 @@ from jmsish.engine.outcomes import (
     Target,
 )
 from jmsish.engine.termini import UNSETTLED_STATE
+from jmsish.errors import JMSError
 from jmsish.modes import AcknowledgeMode
 from jmsish.types import Int, Symbol
 
@@ -86,6 +90,15 @@ def attach_consumer(consumer: ClientConsumer) -> None:
         desired_capabilities=(SHARED_SUBSCRIPTIONS,) if asks else (),
         context=consumer,
     )
+
+
+@contextmanager
+def attaching(what: str) -> Iterator[None]:
+    """Raises a `JMSError` where no attach can be written: names do not fit a frame, or the session is over."""
+    try:
+        yield
+    except EngineStateError as error:
+        raise JMSError(f"{what} can be attached: {error}", scope="session") from error
 
 
 def attach_producer(producer: ClientProducer, destination: Destination | None) -> None:

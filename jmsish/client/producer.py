@@ -12,7 +12,7 @@ from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from jmsish.client.links import attach_producer
+from jmsish.client.links import attach_producer, attaching
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.waiting import waits_to_send
 from jmsish.engine.outcomes import Accepted, AmqpError, Modified, Rejected, Released
@@ -170,8 +170,9 @@ class ClientProducer:
         if self.destination is None and not self.session.connection.offers("ANONYMOUS-RELAY"):
             self.relayed = False
             return
-        attach_producer(self, self.destination)
         try:
+            with attaching("no producer"):
+                attach_producer(self, self.destination)
             yield self.attached, self.session.connection.request_deadline()
         except BaseException:
             self.session.producers.remove(self)

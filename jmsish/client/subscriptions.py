@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jmsish.client.links import attaching
 from jmsish.client.own_session import OwnLink
 from jmsish.client.procedures import Procedure
 from jmsish.engine.outcomes import Target
@@ -164,12 +165,13 @@ class Subscriptions:
             )
         yield from connection.open()
         given = connection.client_id_given
-        link = connection.own_session.begin().receiver(
-            self.link_name(wanted, 1),
-            source=None,
-            target=Target(),
-            desired_capabilities=() if given else ("shared", "global"),
-        )
+        with attaching(f"nothing that asks for the subscription {name[:80]!r}"):
+            link = connection.own_session.begin().receiver(
+                self.link_name(wanted, 1),
+                source=None,
+                target=Target(),
+                desired_capabilities=() if given else ("shared", "global"),
+            )
         lookup = OwnLink(connection.own_session, link, f"durable subscription {name!r}")
         yield from lookup.until_attached()
         yield from lookup.close()

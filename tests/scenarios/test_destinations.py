@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import jmsish
 
 from .face import Face
@@ -130,3 +132,19 @@ async def test_browsers_and_consumers_side_by_side(face: Face) -> None:
     await play.session.recover()
     assert [seen(message) async for message in browser] == "m1[R2] m2[R2] m3 m4 m5 m6".split()
     await play.queue.holds(6, acquired=0)
+
+
+@pytest.mark.parametrize("name", ["x" * 200_000, "half a \ud800"], ids=["longer-than-a-frame", "no-text"])
+async def test_names_that_cannot_be_said_raise_and_leave_nothing(face: Face, name: str) -> None:
+    """The session goes on, and knows nothing of the producers and consumers that never were."""
+    play = await stage(face, "auto")
+    for make in (
+        lambda: play.session.create_producer(play.session.create_queue(name)),
+        lambda: play.session.create_consumer(play.session.create_topic(name)),
+        lambda: play.session.unsubscribe(name),
+    ):
+        with pytest.raises((jmsish.JMSError, ValueError)):
+            await make()
+    assert play.session._core.producers == [] and not play.session._core.consumers
+    await play.send("m1")
+    await expect(await play.consumer(), "m1")
