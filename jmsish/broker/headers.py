@@ -8,7 +8,7 @@ value, whatever their widths, and booleans equal booleans only; ``any`` of nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from struct import error as struct_error
 from typing import Any, Final
@@ -41,6 +41,10 @@ class Criteria:
     every: bool
     entries: tuple[tuple[str, Any], ...]
     """Names, in their order, and what their values are compared as."""
+    shape: tuple[tuple[str, bool], ...] = field(compare=False)
+    """The names, each with whether presence will do: bindings of one shape are looked up together."""
+    values: tuple[Any, ...] = field(compare=False)
+    """What is compared, in the order of the shape."""
 
     @classmethod
     def read(cls, arguments: Mapping[str, Any]) -> Criteria:
@@ -54,18 +58,11 @@ class Criteria:
         mode = modes[0].lower() if isinstance(modes[0], str) else modes[0]
         if mode not in ("all", "any"):
             raise ValueError(f"{X_MATCH} must be 'all' or 'any', not {modes[0]!r}")
-        entries = {name: value for name, value in arguments.items() if not name.lower().startswith("x-")}
-        return cls(mode == "all", tuple((name, _entry(name, entries[name])) for name in sorted(entries)))
-
-    @property
-    def shape(self) -> tuple[tuple[str, bool], ...]:
-        """The names, each with whether presence will do: bindings of one shape are looked up together."""
-        return tuple((name, value is Special.PRESENT) for name, value in self.entries)
-
-    @property
-    def values(self) -> tuple[Any, ...]:
-        """What is compared, in the order of the shape."""
-        return tuple(value for _, value in self.entries if value is not Special.PRESENT)
+        names = sorted(name for name in arguments if not name.lower().startswith("x-"))
+        entries = tuple((name, _entry(name, arguments[name])) for name in names)
+        shape = tuple((name, value is Special.PRESENT) for name, value in entries)
+        values = tuple(value for _, value in entries if value is not Special.PRESENT)
+        return cls(mode == "all", entries, shape, values)
 
 
 def _entry(name: str, value: Any) -> Any:
