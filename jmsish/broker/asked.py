@@ -8,6 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jmsish.broker.entities import BAD_REQUEST, Kind, Refused
+from jmsish.broker.policy import near_miss
 
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
@@ -91,6 +92,14 @@ class Asked(NamedTuple):
             if key in kind.settings or (key not in (*_NAMES, "type") and (key.islower() or not foreign))
         }
         return {**kind.implied.get(type, {}), **found}
+
+    def check(self, *known: str) -> None:
+        """Refuse what the body says beside these; to our own types only, as others' clients say more."""
+        if self.request.type != self.kind.name:
+            return
+        for key in self.body:
+            if key not in known and key not in (*_NAMES, "type"):
+                raise Refused(BAD_REQUEST, f"{self.request.operation} knows no {key!r}: {near_miss(key, known)}")
 
     def argument(self, *names: str) -> Any:
         """An argument of an operation, by one of its names, in the body or in the application properties."""

@@ -86,6 +86,7 @@ def after(done: Future[_T], then: Callable[[_T], _U]) -> Future[_U]:
 
 def freeze(asked: Asked) -> Future[Answer]:
     """FREEZE: hold exchanges; the answer, when they are held, names the lease."""
+    asked.check("exchanges", "timeout", "max_hold")
     connection, names = _connection(asked), _names(asked)
     timeout, max_hold = asked.seconds("timeout"), asked.seconds("max_hold")
     if max_hold == 0:
@@ -146,6 +147,7 @@ def staging_of(asked: Asked, id: str | None, names: Sequence[str] = ()) -> Itera
 
 def cancel(asked: Asked) -> Answer:
     """CANCEL: the hold is over, and nothing of what was staged comes to be."""
+    asked.check("lease")
     asked.broker.freezes.cancel(lease_of(asked, asked.text("lease")).freeze)
     return Answer(NO_CONTENT, "No Content", {})
 

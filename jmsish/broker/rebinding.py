@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _EXCHANGES: Final = ExchangeKind()
 _BINDINGS: Final = BindingKind()
+_WAYS: Final = ("lease", "timeout")
 _KEYS: Final = ("exchange", "queue", "destination", "key", "bindingKey", "arguments", "kind", "replace")
 
 Said = Answer | Future[Answer]
@@ -172,6 +173,7 @@ def _change(asked: Asked, exchange: Exchange, stage: Callable[[Changes], Answer]
 
 def bind(asked: Asked) -> Said:
     """BIND: one binding of an exchange; 201, or 200 where it is there already."""
+    asked.check(*_KEYS, *_WAYS)
     return _bind(asked, _EXCHANGES.find(asked.broker, asked.name), _item(asked.argument, "the binding"))
 
 
@@ -194,6 +196,7 @@ def _bind(asked: Asked, exchange: Exchange, item: Item) -> Said:
 
 def unbind(asked: Asked) -> Said:
     """UNBIND: one binding of an exchange goes."""
+    asked.check(*_KEYS, *_WAYS)
     return _unbind(asked, _EXCHANGES.find(asked.broker, asked.name), _item(asked.argument, "the binding"))
 
 
@@ -213,6 +216,7 @@ def _unbind(asked: Asked, exchange: Exchange, item: Item) -> Said:
 
 def _binding(asked: Asked) -> tuple[Exchange, Item]:
     """The binding that a request means: its attributes say it, or its identity."""
+    asked.check(*_KEYS, *_WAYS, *_BINDINGS.attributes)
     broker, name = asked.broker, asked.name_if_any
     if asked.argument("exchange") is not None:
         item = _item(asked.argument, "the binding")
@@ -242,6 +246,7 @@ def _exists(exchange: Exchange, target: str) -> bool:
 
 def rebind(asked: Asked) -> Said:
     """REBIND: bindings are removed and others added in one step, or nothing is changed."""
+    asked.check("add", "remove", *_WAYS)
     exchange = _EXCHANGES.find(asked.broker, asked.name)
     add, remove = lists_of(asked)
 
@@ -257,6 +262,7 @@ def rebind(asked: Asked) -> Said:
 
 def thaw_stage(changes: Sequence[Changes], asked: Asked) -> None:
     """Stage what a THAW brings with it; items name their exchange where several are frozen."""
+    asked.check("add", "remove", "lease")
     of = {each.exchange.name: each for each in changes}
     add, remove = lists_of(asked)
     for items, do in ((remove, take), (add, put)):

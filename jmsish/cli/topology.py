@@ -141,7 +141,7 @@ def saying(type: str, key: str, arguments: dict[str, Any] | None) -> str:
 
 def exchange_of(row: dict[str, Any], ways: list[Binding]) -> Exchange:
     counters = [f"{row['received']:,} in", f"{row['routed']:,} routed"]
-    counters += [f"{row[name]:,} {name}" for name in ("dropped", "rejected", "released") if row[name]]
+    counters += [f"{row[name]:,} {name}" for name in ("dropped", "rejected", "released", "waiting") if row[name]]
     ways.sort(key=lambda way: (way.key, way.said, way.target))
     kind = row["exchange_type"]
     return Exchange(row["name"], kind, row["alternate"], row["frozen"], ", ".join(counters), tuple(ways))

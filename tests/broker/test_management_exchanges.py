@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -480,6 +481,95 @@ def test_a_freeze_that_cannot_be_says_why(world: World, body: Any, status: int, 
     got, description = client.ask("FREEZE", EXCHANGE, body)
     assert got == status and says in description
     assert ask(world, "READ", EXCHANGE, name="orders")[2]["frozen"] is False
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind", "body"),
+    [
+        ("BIND", EXCHANGE, {"queue": "green", "kee": "k"}),
+        ("UNBIND", EXCHANGE, {**BLUE, "timeot": 1}),
+        ("CREATE", BINDING, {"exchange": "orders", "queue": "green", "kee": "k"}),
+        ("DELETE", BINDING, {"exchange": "orders", **BLUE, "kee": "k"}),
+        ("REBIND", EXCHANGE, {"remove": [["blue", "k"]], "ad": []}),
+        ("FREEZE", EXCHANGE, {"max_hld": 1}),
+    ],
+)
+def test_an_argument_that_is_not_known_is_no_argument_left_out(
+    world: World, operation: str, kind: str, body: Any
+) -> None:
+    """What was mistyped is said, with what was probably meant; nothing is done without it."""
+    client = Client(world)
+    wrong = next(key for key in body if key in ("kee", "timeot", "ad", "max_hld"))
+    status, says = client.ask(operation, kind, body, **({} if kind == BINDING else {"name": "orders"}))
+    assert status == 400 and repr(wrong) in says and "did you mean" in says
+    assert bound(world) == {("blue", "k")} and not world.broker.exchange("orders").is_frozen
+
+
+def test_what_was_read_of_a_binding_says_which_to_delete(world: World) -> None:
+    read = ask(world, "READ", BINDING, name="orders/blue/k")[2]
+    assert ask(world, "DELETE", BINDING, read)[0] == 204
+    assert bound(world) == set()
+
+
+def test_two_holders_that_want_what_the_other_has_are_told(world: World) -> None:
+    one, other = Client(world), Client(world)
+    first, second = one.freeze("orders"), other.freeze("amq.fanout")
+    waiting = one.post("FREEZE", EXCHANGE, name="amq.fanout")
+    status, says = other.ask("FREEZE", EXCHANGE, name="orders")
+    assert status == 409 and "wait" in says
+    assert other.ask("THAW", EXCHANGE, lease=second)[0] == 200
+    ((id, status, told),) = one.heard()
+    assert (id, status) == (waiting, 200)
+    assert {one.ask("THAW", EXCHANGE, lease=lease)[0] for lease in (first, told["lease"])} == {200}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_holders_do_each_message_goes_one_way_and_in_order(world: World, seed: int) -> None:
+    """Connections freeze, stage a switch between blue and green, thaw, cancel, are late and die, while others send."""
+    chance = random.Random(seed)
+    senders = [world.connect().sender("orders") for _ in range(3)]
+    clients = [Client(world) for _ in range(3)]
+    leases: dict[Client, str] = {}
+    sent: list[list[Any]] = []
+    statuses: set[int] = set()
+    for number in range(300):
+        turn, client = chance.random(), chance.choice(clients)
+        if turn < 0.5:
+            each = chance.randrange(3)
+            sent.append(publish(senders[each], f"{each}-{number}"))
+        elif turn < 0.55:
+            client.peer.cut()
+            leases.pop(client, None)
+            clients[clients.index(client)] = Client(world)
+        elif turn < 0.65:
+            world.advance(2)
+        elif client not in leases:
+            client.post("FREEZE", EXCHANGE, {"max_hold": 1, "exchanges": ["orders", "amq.fanout"]})
+        else:
+            new, old = ("green", "blue") if ("blue", "k") in bound(world) else ("blue", "green")
+            # Items of two exchanges that are frozen say of which they are.
+            items = [{"exchange": "orders", "queue": queue, "key": "k"} for queue in (new, old)]
+            body = {"lease": leases.pop(client), "add": items[:1], "remove": items[1:]}
+            if chance.random() < 0.3:
+                client.post("CANCEL", EXCHANGE, {"lease": body["lease"]})
+            else:
+                client.post("THAW", EXCHANGE, body)
+        for each_client in clients:
+            for _, status, told in each_client.heard():
+                statuses.add(status)
+                assert status in (200, 204, 409, 410)
+                if status == 200 and "exchanges" in told:
+                    leases[each_client] = told["lease"]
+    for client in clients:
+        client.peer.cut()
+    assert all(answers == [ACCEPTED] for answers in sent)
+    bodies = [body.split("-") for name in ("blue", "green") for body in world.bodies(name)]
+    assert len(bodies) == len({number for _, number in bodies}) == len(sent)
+    assert world.bodies("green") and world.bodies("blue") and 410 in statuses
+    for name in ("blue", "green"):
+        for each in "012":
+            numbers = [int(body[2:]) for body in world.bodies(name) if body[0] == each]
+            assert numbers == sorted(numbers)
 
 
 def test_a_freeze_needs_a_connection(world: World) -> None:
