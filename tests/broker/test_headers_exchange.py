@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from typing import Any
 from uuid import UUID
@@ -229,6 +230,26 @@ def test_other_sections_say_nothing() -> None:
 def test_properties_that_cannot_be_read_are_none(payload: bytes) -> None:
     assert not matches({"x-match": "any", "a": None}, payload)
     assert matches({"x-match": "all"}, payload)
+
+
+def test_no_octets_whatever_stop_the_routing(wiring: Wiring, exchange: Exchange) -> None:
+    """Properties of all kinds with octets changed, cut and put in at random: what cannot be read matches nothing."""
+    wiring.bind(exchange, "q0", "", {"x-match": "any", "a": None, "b": 1})
+    wiring.bind(exchange, "q1", "", {"x-match": "all", "a": 1, "c": "x"})
+    wiring.bind(exchange, "q2", "", {"x-match": "all"})
+    sound = bearing(a=1, b=2.5, c="x", d=b"zz", e=None, f=True, g=[1, 2], h={"k": 1})
+    chance = random.Random(1888)
+    for _ in range(3000):
+        octets = bytearray(sound)
+        for _ in range(chance.randint(1, 4)):
+            at, octet, what = chance.randrange(len(octets)), chance.randrange(256), chance.random()
+            if what < 0.6:
+                octets[at] = octet
+            elif what < 0.8 and at:
+                del octets[at:]
+            else:
+                octets.insert(at, octet)
+        assert "q2" in names(exchange, "k", bytes(octets))
 
 
 # --- bindings of one queue
