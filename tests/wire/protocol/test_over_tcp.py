@@ -12,6 +12,7 @@ import pytest
 from jmsish import EmbeddedBroker
 from tests.wire.protocol import (
     test_connection,
+    test_exchanges,
     test_habits,
     test_pieces,
     test_posting,
@@ -34,6 +35,13 @@ SAME = [
     test_connection.test_a_least_open,
     test_connection.test_the_line_ends_after_the_closes,
     test_connection.test_an_open_on_another_channel,
+    test_exchanges.test_a_topic_exchange_by_filter,
+    test_exchanges.test_a_direct_exchange_by_filter,
+    test_exchanges.test_a_headers_exchange_by_filter,
+    test_exchanges.test_a_subject_filter_at_a_queue,
+    test_exchanges.test_an_illegal_filter,
+    test_exchanges.test_a_dynamic_exchange,
+    test_exchanges.test_what_goes_nowhere_as_the_link_asks,
     test_habits.test_all_in_one_write,
     test_posting.test_an_unsettled_transfer_is_accepted_and_settled,
     test_receiving.test_a_range_of_outcomes,
