@@ -151,7 +151,7 @@ class BindingKind(Kind):
     name = "binding"
     aliases = ("org.apache.qpid.Binding",)
     named_by_key = False
-    operations = ("CREATE", "READ", "DELETE")
+    operations = ("CREATE", "READ", "UPDATE", "DELETE")
     attributes = ("name", "identity", "type", "exchange", "queue", "key", "kind", "arguments", "durable", "matched")
 
     def read(self, broker: Broker, name: str) -> dict[str, Any]:

@@ -229,6 +229,7 @@ _ON_ENTITY: Final[dict[str, Callable[[Asked], Said]]] = {
 }
 _ON_KIND: Final[dict[tuple[str, str], Callable[[Asked], Said]]] = {
     ("binding", "CREATE"): rebinding.create,
+    ("binding", "UPDATE"): rebinding.update,
     ("binding", "DELETE"): rebinding.delete,
 }
 

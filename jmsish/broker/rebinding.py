@@ -206,6 +206,22 @@ def delete(asked: Asked) -> Said:
     return _unbind(asked, exchange, item)
 
 
+def update(asked: Asked) -> Said:
+    """UPDATE of a binding: other arguments, in one step with the end of those it has."""
+    exchange, item = _binding(asked)
+
+    def stage(changes: Changes) -> Answer:
+        key = exchange.normal(item.key)
+        if changes.table.find(identity(_target(exchange, item)), key) is None:
+            raise Refused(NOT_FOUND, f"{item.where}: there is no such binding in {exchange.name!r}")
+        put(changes, item._replace(replace=True))
+        bound = changes.table.find(identity(_target(exchange, item)), key)
+        assert bound is not None
+        return Answer(OK, "OK", _BINDINGS.said(bound.binding))
+
+    return _change(asked, exchange, stage)
+
+
 def _unbind(asked: Asked, exchange: Exchange, item: Item) -> Said:
     def stage(changes: Changes) -> Answer:
         take(changes, item)
@@ -223,10 +239,11 @@ def _binding(asked: Asked) -> tuple[Exchange, Item]:
         return _EXCHANGES.find(broker, str(item.exchange)), item
     if name is None:
         raise Refused(BAD_REQUEST, "which binding? Say exchange, queue and key, or a name exchange/queue/key")
-    if asked.request.operation == "DELETE":
+    if asked.request.operation != "CREATE":
         exchange, bound = _BINDINGS.find(broker, name)
-        binding = bound.binding
-        return exchange, Item(f"the binding {name!r}", None, binding.queue, binding.key, None, binding.kind)
+        binding, arguments = bound.binding, asked.argument("arguments")
+        said = {"queue": binding.queue, "kind": binding.kind, "key": binding.key, "arguments": arguments}
+        return exchange, _item(said.get, f"the binding {name!r}")
     exchange, places = places_of(broker, name)
     there = [(target, key) for target, key in places if _exists(exchange, target)]
     if len(there) != 1:

@@ -210,6 +210,19 @@ def test_arguments_of_a_binding(world: World) -> None:
     assert ask(world, "READ", BINDING, name="match/blue")[2]["arguments"] == {"x-match": "any", "eu": False}
 
 
+def test_an_update_of_a_binding_gives_it_other_arguments(world: World) -> None:
+    selector = {"x-filter-jms-selector": "a = 1"}
+    status, _, now = ask(world, "UPDATE", BINDING, {"arguments": selector}, name="orders/blue/k")
+    assert (status, now["arguments"]) == (200, selector)
+    assert ask(world, "READ", BINDING, name="orders/blue/k")[2]["arguments"] == selector
+    assert ask(world, "UPDATE", BINDING, {"exchange": "orders", **BLUE})[0] == 200
+    assert ask(world, "READ", BINDING, name="orders/blue/k")[2]["arguments"] is None
+    for named in ({"name": "orders/green/k"}, {"body": {"exchange": "orders", "queue": "green", "key": "k"}}):
+        assert ask(world, "UPDATE", BINDING, **named)[0] == 404
+    assert ask(world, "UPDATE", BINDING, {"arguments": {"colour": 1}}, name="orders/blue/k")[0] == 400
+    assert bound(world) == {("blue", "k")}
+
+
 @pytest.mark.parametrize(
     ("attributes", "status", "says"),
     [
