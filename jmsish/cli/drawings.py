@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from jmsish.cli.parsing import visible
+
 if TYPE_CHECKING:
     from jmsish.cli.topology import Exchange, Topology
-
-
-def visible(text: str) -> str:
-    """A name that does nothing to a terminal or a file but to be read."""
-    return "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in text)
 
 
 def heading(exchange: Exchange) -> str:

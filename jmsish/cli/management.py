@@ -10,7 +10,15 @@ from typing import Any
 
 import jmsish
 from jmsish.cli.output import emit
-from jmsish.cli.parsing import CommandError, UsageError, add_command, add_connection_arguments, connect, destination
+from jmsish.cli.parsing import (
+    CommandError,
+    UsageError,
+    add_command,
+    add_connection_arguments,
+    connect,
+    destination,
+    visible,
+)
 
 ADDRESS = "$management"
 MARK = "exchange://"
@@ -116,7 +124,7 @@ def show(management: Management, *, as_json: bool) -> None:
 def cell(value: Any) -> str:
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False, default=str)
-    return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return "-" if value is None else str(value).lower() if isinstance(value, bool) else visible(str(value))
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:

@@ -17,6 +17,7 @@ from jmsish.cli.parsing import (
     destination,
     note,
     positive,
+    visible,
 )
 
 DEAD_FROM = "x-opt-dead-letter-from"
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         move = Move(connection, source, target, arguments)
         moved = move.run()
     for place, count in sorted(moved.items()):
-        print(f"{count} to {place}", flush=True)
+        print(f"{count} to {visible(place)}", flush=True)
     if move.stuck is not None:
         raise move.stuck
     if not moved:

@@ -155,6 +155,11 @@ def port(text: str) -> int:
     return int(text)
 
 
+def visible(text: str) -> str:
+    """A name that does nothing to a terminal or a file but to be read."""
+    return "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in text)
+
+
 def note(text: str) -> None:
     """One line on standard error."""
-    print("jmsish: " + " ".join(text.split()), file=sys.stderr, flush=True)
+    print("jmsish: " + visible(" ".join(text.split())), file=sys.stderr, flush=True)

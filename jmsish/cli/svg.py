@@ -12,7 +12,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Final
 from unicodedata import east_asian_width
 
-from jmsish.cli.drawings import visible
+from jmsish.cli.parsing import visible
 
 if TYPE_CHECKING:
     from jmsish.cli.topology import Exchange, Queue, Topology

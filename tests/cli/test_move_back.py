@@ -1,4 +1,4 @@
-"""`jmsish move` of dead letters that have no place to go back to."""
+"""The command line and what peers may have left for it: dead letters without a way back, names that are no words."""
 
 from __future__ import annotations
 
@@ -34,3 +34,15 @@ def kill_temporary(broker: jmsish.EmbeddedBroker, session: jmsish.Session, tempo
     assert consumer.receive(timeout=5) is not None
     session.rollback()
     consumer.close()
+
+
+def test_names_that_peers_chose_do_nothing_to_the_terminal(
+    broker: jmsish.EmbeddedBroker, run: Run, complaint: Complaint
+) -> None:
+    """A queue is made on first use, under whatever name: the operator's terminal shows it and does not obey it."""
+    name = "or\x1b]0;mine\x07ders\nnone"
+    kill(broker, "red 1", queue=name)
+    broker.declare_queue(name, max_delivery_attempts=0)
+    assert run("move", broker.url, "dead") == "1 to queue://or\\u001b]0;mine\\u0007ders\\u000anone\n"
+    assert "or\\u001b]0;mine\\u0007ders\\u000anone" in run("list", broker.url)
+    assert "\x1b" not in complaint("delete", broker.url, "no\x1bwhere")[1]
