@@ -51,7 +51,9 @@ def _asyncio() -> Any:
 
 
 def _life_of(owner: Any) -> Callable[[], bool]:
-    return owner.is_alive if isinstance(owner, threading.Thread) else lambda: not owner.done()
+    if isinstance(owner, threading.Thread):
+        return owner.is_alive
+    return lambda: not (owner.done() or owner.get_loop().is_closed())
 
 
 def _loop_runs() -> bool:

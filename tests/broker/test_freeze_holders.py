@@ -486,6 +486,26 @@ def test_h2_an_exchange_that_goes_with_its_last_user_stays_while_it_is_held_or_w
     assert play.all_open()
 
 
+def test_h2_an_exchange_without_users_is_not_unused_while_it_is_held() -> None:
+    play = Play()
+    play.exchange(type="fanout", auto_delete=True)
+    play.queues("q")
+    sender = play.publisher("x")
+    freeze = play.held()
+    sender.send("m", settled=True)
+    sender.detach()
+    play.stage(freeze, "q", "")
+    play.thaw(freeze)
+    assert play.bodies("q") == ["m"] and play.bound() == [("q", "")]
+
+
+def test_a_thousand_freezes_leave_no_timers() -> None:
+    play = fanout()
+    for _ in range(1000):
+        play.freezes.release(play.held(timeout=5))
+    assert len(play.broker._timers) < 200
+
+
 class Trader:
     """A peer with a sender to the exchange x and a control link."""
 
