@@ -12,6 +12,7 @@ from jmsish.broker.gates import GateClosed
 from jmsish.broker.intake import address_of, read, subject_of
 from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.parking import Parked
+from jmsish.broker.patterns import LONGEST, is_endless
 from jmsish.broker.queues import Arrival, Queue
 from jmsish.broker.refusals import NOT_IMPLEMENTED, PRECONDITION_FAILED, RESOURCE_DELETED, Refusal, Unroutable
 from jmsish.broker.router import Topic
@@ -191,6 +192,8 @@ class IncomingLink:
                 raise GateClosed(first, exchange)
         history = None if isinstance(arrival, int) else arrival.history
         key = subject_of(payload) if topic.key is None else topic.key
+        if is_endless(key):
+            raise Refusal(PRECONDITION_FAILED, f"the key of the message has more than {LONGEST} words: {key[:40]!r}…")
         unroutable = self.unroutable or (topic.unroutable if topic.published else exchange.unroutable)
         routed = exchange.route(key, payload, 0 if history is None else history.count, self._connection, unroutable)
         self._recent = routed.queues

@@ -20,7 +20,7 @@ V = TypeVar("V")
 ONE: Final = "*"
 ANY: Final = "#"
 LONGEST: Final = 256
-"""Words that a pattern may have: what bounds the cost of one malicious pattern for one word of a key."""
+"""Words that a pattern or a key may have: what bounds the cost of a malicious pattern for a malicious key."""
 _FILLED: Final = 4
 
 
@@ -265,10 +265,15 @@ def _note_hashes(current: list[Node[T]], lasting: list[Node[T]], known: set[int]
             lasting.append(branch)
 
 
+def is_endless(key: str) -> bool:
+    """Whether a key has more words than any pattern may have. Nothing is looked up by such a key."""
+    return len(key) >= LONGEST and key.count(".") >= LONGEST
+
+
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """What tells whether a key matches one pattern. ``ValueError`` for a pattern that is illegal."""
+    """What tells whether a key matches one pattern; an endless key never does. ``ValueError`` for an illegal pattern."""
     root: Node[bool] = added(Node(), normalised(pattern), True)
-    return lambda key: bool(found(root, key))
+    return lambda key: not is_endless(key) and bool(found(root, key))
 
 
 def matches(pattern: str, key: str) -> bool:

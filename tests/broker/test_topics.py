@@ -594,3 +594,22 @@ def test_m47_m65_a_link_offers_what_it_is_asked_for(world: World) -> None:
     receiver = peer.receiver(desired_capabilities=("SHARED-SUBS",))
     assert list(sender.link.remote_offered_capabilities) == ["DELAYED_DELIVERY"]
     assert list(receiver.link.remote_offered_capabilities) == ["SHARED-SUBS"]
+
+
+def test_a_key_of_more_words_than_a_pattern_may_have_is_refused(world: World) -> None:
+    """The longest pattern and the longest key cost a moment; what is longer is rejected, and harms nobody."""
+    peer = world.connect()
+    worst = peer.receiver(".".join(["#", "a"] * 128), capabilities=("topic",), credit=10)
+    longest, endless = ".".join("a" * 256), ".".join("a" * 257)
+    sender = peer.sender(None)
+    for key in (longest, endless):
+        note = encode_described(0x72, encode_map((encode_symbol("x-opt-jms-dest"), encode(Byte(1)))))
+        answers = sender.transfer(message("m", annotations=note, properties=properties(NULL, NULL, encode_string(key))))
+        world.run()
+        if key is longest:
+            assert answers == [ACCEPTED]
+        else:
+            (outcome,) = answers
+            assert isinstance(outcome, Rejected) and outcome.error is not None
+            assert outcome.error.condition == "amqp:precondition-failed"
+    assert len(worst.arrived) == 1
