@@ -271,7 +271,7 @@ def is_endless(key: str) -> bool:
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """What tells whether a key matches one pattern; an endless key never does. ``ValueError`` for an illegal pattern."""
+    """What tells whether a key matches one pattern; an endless key does not. ``ValueError`` for an illegal pattern."""
     root: Node[bool] = added(Node(), normalised(pattern), True)
     return lambda key: not is_endless(key) and bool(found(root, key))
 
