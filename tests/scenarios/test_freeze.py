@@ -386,11 +386,20 @@ async def test_g4_a_holder_that_dies_holds_nothing(face: Face) -> None:
     assert play.bodies("q1") == ["m"] and not play.x.is_frozen
 
 
-async def test_g4_a_cancelled_task_leaves_no_trace(face: Face) -> None:
-    if isinstance(face, SyncFace):
-        pytest.skip("threads cannot be cancelled")
+async def test_g4_a_cancelled_task_or_a_thread_that_fails_leaves_no_trace(face: Face) -> None:
     play = Play(face)
     free, held = Sign(face), Sign(face)
+    if isinstance(face, SyncFace):
+
+        async def fail() -> None:
+            async with play.freeze() as frozen:
+                play.swap(frozen)
+                raise SystemExit
+
+        with pytest.raises(SystemExit):
+            await (await face.spawn(fail(), "holder"))
+        assert not play.x.is_frozen and [binding.queue for binding in play.x.bindings()] == ["q1"]
+        return
     holder = asyncio.create_task(holding(play, held, free))
     await held.wait()
     waiting = asyncio.create_task(holding(play, Sign(face), free))
