@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from jmsish.broker.coordinator import allows_rejected
 from jmsish.broker.exchanges import DISCARD, RELEASE, Exchange, Routed
 from jmsish.broker.gates import GateClosed
-from jmsish.broker.intake import address_of, read, subject_of
+from jmsish.broker.intake import Intake, address_of, subject_of
 from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.parking import Parked
 from jmsish.broker.patterns import LONGEST, is_endless
@@ -38,8 +38,8 @@ class IncomingLink:
     """A link on which the broker receives messages."""
 
     __slots__ = (
-        "_connection", "_fed", "_link", "_recent", "_second", "_starving", "made", "over", "parked", "queue", "sink",
-        "topic", "unroutable", "waiting",
+        "_connection", "_fed", "_intake", "_link", "_recent", "_second", "_starving", "made", "over", "parked", "queue",
+        "sink", "topic", "unroutable", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +47,7 @@ class IncomingLink:
     ) -> None:
         self._connection = connection
         self._link = link
+        self._intake = Intake(connection.broker.now)
         self._second = link.rcv_settle_mode == 1
         self._fed = False
         self._recent: tuple[Queue, ...] = ()
@@ -131,7 +132,7 @@ class IncomingLink:
         try:
             if not delivery.payload or delivery.message_format:
                 return self._refuse_format(delivery)
-            arrival = read(delivery.payload, self._connection.broker.now())
+            arrival = self._intake.read(delivery.payload)
             queue = self.queue
             target: Sink
             if queue is None:

@@ -16,7 +16,7 @@ from jmsish.client.attaching import what_is_missing, why_detached
 from jmsish.client.credit import CreditWindow
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.waiting import waits_to_receive
-from jmsish.engine.codec import split_header
+from jmsish.engine.codec import Reader, split_header
 from jmsish.engine.outcomes import RELEASED, AmqpError
 from jmsish.engine.streaming import want
 from jmsish.errors import IllegalStateError, JMSError, OperationTimeoutError
@@ -55,6 +55,7 @@ class ClientConsumer(CreditWindow):
         """Among the consumers of a queue, at the broker: who is asked first."""
         self.subscription = subscription
         self.origin = subscription or (self if destination.is_topic else destination)
+        self.reader = Reader()
         self.by_priority = session.connection.options.local_priority and not browsing
         """The buffer is ordered by priority, not by arrival."""
         self.attached: Future[None] = Future()

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 from jmsish.client.arriving import arriving_message, begin_reading
 from jmsish.client.links import OUTCOMES_OF_POLICY
-from jmsish.engine.codec import ReceivedMessage
 from jmsish.engine.outcomes import (
     ACCEPTED,
     MODIFIED_FAILED,
@@ -85,10 +84,12 @@ class ClientLedger:
         connection = self.session.connection
         outcome: DeliveryState = MODIFIED_FAILED_UNDELIVERABLE
         try:
-            stream = delivery.stream
-            received = ReceivedMessage(delivery.payload) if stream is None else arriving_message(consumer, delivery)
+            if delivery.stream is None:
+                received, expiry = consumer.reader.read(delivery.payload)
+            else:
+                received = arriving_message(consumer, delivery)
+                expiry = received.check()
             header = received.prefix.header
-            expiry = received.check()
             # M15: a time to live alone counts from the arrival
             arrival = connection.wall_milliseconds() if expiry or header.ttl else 0
             if not expiry or expiry > arrival:

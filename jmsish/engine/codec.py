@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jmsish.engine.composing import encode_for_send, encode_message
-from jmsish.engine.received import ReceivedMessage
+from jmsish.engine.received import Reader, ReceivedMessage
 from jmsish.engine.sections import (
     Header,
     bare_offset,
@@ -54,6 +54,7 @@ __all__ = [
     "MessageTemplate",
     "REPLY_TO",
     "REPLY_TO_GROUP_ID",
+    "Reader",
     "ReceivedMessage",
     "SUBJECT",
     "TO",

@@ -6,6 +6,7 @@ from struct import error as struct_error
 from typing import Any
 
 from jmsish.engine.decoding import DecodeError, decode
+from jmsish.engine.likeness import LEARNING, SAVED_AT_MOST, Likeness, likeness_of
 from jmsish.engine.sections import (
     APPLICATION_PROPERTIES,
     DELIVERY_ANNOTATIONS,
@@ -64,14 +65,21 @@ class ReceivedMessage:
 
     __slots__ = ("_body_at", "bare", "has_application_properties", "payload", "prefix", "text")
 
-    def __init__(self, payload: bytes) -> None:
+    prefix: Prefix
+    text: str | None
+
+    def __init__(self, payload: bytes, known: tuple[int, Prefix] | None = None) -> None:
+        """``known`` is where the bare message begins and what stands before it, where that is known already."""
         self.payload = payload
-        bare = self.bare = bare_offset(payload)
-        octets = payload[:bare]
-        self.prefix = _PREFIXES.get(octets) or _decode_prefix(octets)
+        if known is None:
+            bare = self.bare = bare_offset(payload)
+            octets = payload[:bare]
+            self.prefix = _PREFIXES.get(octets) or _decode_prefix(octets)
+        else:
+            self.bare, self.prefix = known
         self._body_at = -1
         self.has_application_properties = False
-        self.text: str | None = None
+        self.text = None
 
     def check(self) -> int | None:
         """The expiry time, ``None`` if there is none; ``DecodeError`` if the sections are not what Part 3, 3.2 says.
@@ -79,8 +87,13 @@ class ReceivedMessage:
         What is inside the application properties and the body is decoded, and so checked, when it is read; but a short
         text, which most bodies are, is decoded here and kept as ``text``.
         """
+        expiry, pos = check_properties(self.payload, self.bare)
+        self.check_behind(pos)
+        return expiry
+
+    def check_behind(self, pos: int) -> None:
+        """The same for what follows the properties, from ``pos`` on."""
         payload, size = self.payload, len(self.payload)
-        expiry, pos = check_properties(payload, self.bare)
         # A short text that ends the message: it has nothing behind it to be out of order.
         if pos + 4 < size and payload[pos : pos + 4] == b"\x00Sw\xa1" and pos + 5 + payload[pos + 4] == size:
             self._body_at = pos
@@ -92,7 +105,6 @@ class ReceivedMessage:
             check_sections(payload, pos, PROPERTIES)
             self._body_at = offset_behind(payload, APPLICATION_PROPERTIES, pos)
             self.has_application_properties = self._body_at > pos
-        return expiry
 
     def header(self) -> Header:
         """The header, with the defaults of the standard for what is not in it."""
@@ -220,3 +232,44 @@ class ReceivedMessage:
             item, pos = decode(payload, value)
             values.append(item)
         return values
+
+
+class Reader:
+    """Reads the messages of one link: what it found out of one holds for the next if that is like it."""
+
+    __slots__ = ("_like", "_saved")
+
+    def __init__(self) -> None:
+        self._like: Likeness | None = None
+        self._saved = LEARNING
+
+    def read(self, payload: bytes) -> tuple[ReceivedMessage, int | None]:  # hot: once for each message received
+        """A message that has been checked, and its expiry time, as by ``ReceivedMessage.check``."""
+        like = self._like
+        if like is not None:
+            head, id_at, id_end, middle, times_end, tail, end, is_short_text, known = like
+            if (
+                payload.startswith(head)
+                and payload.startswith(middle, id_end)
+                and payload.startswith(tail, times_end)
+                and payload[id_at:id_end].isascii()
+            ):
+                received = ReceivedMessage(payload, known)
+                try:
+                    if is_short_text and len(payload) - end - 5 == payload[end + 4]:
+                        received._body_at = end
+                        received.text = str(payload[end + 5 :], "utf-8")
+                    else:
+                        received.check_behind(end)
+                except (IndexError, UnicodeDecodeError):
+                    received.check_behind(end)  # it says what is wrong
+                if self._saved < SAVED_AT_MOST:
+                    self._saved += 1
+                return received, None
+        received = ReceivedMessage(payload)
+        expiry = received.check()
+        self._saved += 1
+        if self._saved > LEARNING and expiry is None:
+            self._saved -= LEARNING
+            self._like = likeness_of(payload, received.bare, (received.bare, received.prefix)) or like
+        return received, expiry
