@@ -290,6 +290,48 @@ def test_b2_messages_of_one_link_do_not_overtake_one_that_waits_further_on() -> 
     assert answers == [[ACCEPTED]] * 3 and play.all_open()
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_b2_a_chain_of_exchanges_frozen_here_and_there_loses_doubles_and_reorders_nothing(seed: int) -> None:
+    play, chance = Play(), random.Random(seed)
+    chain = ("a", "b", "c")
+    for name in chain:
+        play.exchange(name, "fanout")
+        play.queues(f"q{name}")
+        play.bind(name, f"q{name}", "")
+    play.broker.exchange("a").bind_exchange("b", "")
+    play.broker.exchange("b").bind_exchange("c", "")
+    play.broker.exchange("c").bind_exchange("a", "")  # a loop: whatever is sent goes everywhere
+    peers = [play.connect() for _ in range(2)]
+    senders = {f"{name}{who}": play.publisher(name, peer) for who, peer in enumerate(peers) for name in chain}
+    sent, answers, holds = dict.fromkeys(senders, 0), [], []
+    for _ in range(150):
+        step = chance.random()
+        if step < 0.7:
+            line = chance.choice(list(senders))
+            answers += senders[line].send(
+                f"{line}:{sent[line]}", settled=chance.random() < 0.2, run=chance.random() < 0.5
+            )
+            sent[line] += 1
+        elif step < 0.85:
+            holds.append(play.freeze(*chance.sample(chain, chance.choice([1, 1, 2])), owner=len(answers)))
+        elif holds:
+            freeze = holds.pop(chance.randrange(len(holds)))
+            if freeze.is_held:
+                play.thaw(freeze)
+            else:
+                play.freezes.cancel(freeze)
+        # A message is in all of them or in none.
+        assert play.bodies("qa") == play.bodies("qb") == play.bodies("qc")
+    for freeze in holds:
+        play.freezes.cancel(freeze)
+    play.run()
+    bodies = play.bodies("qa")
+    assert play.all_open() and bodies == play.bodies("qb") == play.bodies("qc")
+    for line, count in sent.items():
+        assert of(line, bodies) == list(range(count))
+    assert len(bodies) == sum(sent.values())
+
+
 def test_c1_a_steady_flow_starves_no_freeze() -> None:
     play = Play()
     play.exchange(type="fanout")
