@@ -64,9 +64,7 @@ class NodeWishes:
 
     @property
     def exchange_settings(self) -> ExchangeSettings:
-        """An exchange keeps no messages: it goes with its link, or with the last link and binding."""
-        unused = self.lifetime in (NO_LINKS, NO_LINKS_OR_MESSAGES)
-        return ExchangeSettings(durable=self.durable, auto_delete=unused, alternate=self.alternate)
+        return ExchangeSettings(durable=self.durable, alternate=self.alternate)
 
     @classmethod
     def read(cls, asked: Mapping[Any, Any] | None, *, topic: bool, exclusive: bool, exchanges: Exchanges) -> NodeWishes:
@@ -197,8 +195,8 @@ class Lifetime:
 
     @property
     def _is_unlinked(self) -> bool:
-        """3.5.12 looks at the link that made it, 3.5.11 and 3.5.13 at all."""
-        if self.policy == NO_MESSAGES:
+        """3.5.12 looks at the link that made it, 3.5.11 and 3.5.13 at all; one that is detached may come again."""
+        if self.policy == NO_MESSAGES or not self.is_orphan:
             return self.is_orphan
         return not (self.queue.consumers or self.queue.producers)
 
@@ -217,8 +215,8 @@ class Lifetimes:
         self.keeper = keeper
         self.deleter = deleter
         self._by_queue: dict[Queue, Lifetime] = {}
-        self._exchanges: dict[Exchange, None] = {}
-        """Those that will outlive their links; what is said of it in their settings ends them."""
+        self._exchanges: dict[Exchange, int] = {}
+        """Those that will outlive their links, and by which policy."""
 
     def begin(self, node: Queue | Exchange, policy: int) -> None:
         """A node was made by a link, to live by this policy."""
@@ -227,7 +225,7 @@ class Lifetimes:
         if isinstance(node, Queue):
             self._by_queue[node] = Lifetime(self, node, policy)
         elif policy != NO_MESSAGES:  # an exchange keeps none
-            self._exchanges[node] = None
+            self._exchanges[node] = policy
 
     def left(self, queue: Queue) -> None:
         """A link of a queue has gone."""
@@ -243,13 +241,21 @@ class Lifetimes:
     def orphaned(self, node: Queue | Exchange) -> bool:
         """The link that made a node was closed, or its session is over; whether the node goes on all the same."""
         if isinstance(node, Exchange):
-            return self._exchanges.pop(node, node) is None
+            return self._leave_alone(node)
         lifetime = self._by_queue.get(node)
         if lifetime is None:
             return False
         lifetime.is_orphan = True
         lifetime.look()
         return True
+
+    def _leave_alone(self, exchange: Exchange) -> bool:
+        """It keeps no messages: from now on it goes with the last link and binding, or it stays."""
+        policy = self._exchanges.pop(exchange, None)
+        if policy in (NO_LINKS, NO_LINKS_OR_MESSAGES) and not exchange.deleted:
+            exchange.change(replace(exchange.settings, auto_delete=True))
+            exchange.home.perhaps_unused(exchange)
+        return policy is not None
 
     def forget(self, queue: Queue) -> None:
         """A queue was deleted."""

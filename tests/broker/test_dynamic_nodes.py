@@ -224,3 +224,17 @@ def test_a_policy_comes_before_auto_delete(peer: Peer) -> None:
 def test_modes_of_a_dynamic_queue_may_come_as_an_array(peer: Peer) -> None:
     _, _, said = made(peer, kind="queue", supported_dist_modes=Array([Symbol("move"), Symbol("copy")], 0xA3))
     assert list(said["supported-dist-modes"]) == ["move", "copy"]
+
+
+@pytest.mark.parametrize("code", [0x2B, 0x2C, 0x2D, 0x2E])
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_a_detach_that_is_no_close_is_no_end_of_its_link(world: World, peer: Peer, kind: str, code: int) -> None:
+    end, address, _ = made(peer, kind=kind, lifetime_policy=policy(code))
+    other = world.connect().sender(address)
+    end.detach(closed=False)
+    other.detach()
+    world.advance(1)
+    assert exists(world, address)
+    peer.close()
+    world.advance(1)
+    assert not exists(world, address)
