@@ -88,7 +88,7 @@ class Connection(Closing):
     ) -> Session:
         """A session; a transacted one ignores `acknowledge_mode`."""
         mode = check_mode(transacted, acknowledge_mode)
-        session = Session(self, await self._driver.run(self._core.create_session(mode)))
+        session = Session(self, await self._driver.run(self._core.create_session(mode), cancellable=True))
         self._sessions.add(session)
         return session
 
@@ -150,7 +150,6 @@ class Connection(Closing):
     async def delete_temporary(self, destination: Destination) -> None:
         """What `TemporaryQueue.delete` and `TemporaryTopic.delete` call."""
         await self._driver.run(self._core.temporary.delete(destination))
-
 
     def __del__(self) -> None:
         driver = getattr(self, "_driver", None)

@@ -10,6 +10,7 @@ from jmsish._facade import Duration, check_destination
 from jmsish._simplified import ContextFace, Family, JMSConsumerFace, JMSProducerFace
 from jmsish.aio.closing import Closing
 from jmsish.aio.consumer import MessageConsumer, QueueBrowser
+from jmsish.aio.exclusive import Exclusive
 from jmsish.aio.producer import MessageProducer
 from jmsish.aio.session import Session
 from jmsish.destination import Destination, TemporaryQueue, TemporaryTopic, Topic
@@ -32,6 +33,7 @@ class JMSContext(ContextFace, Closing):
     def __init__(self, connection: Connection, mode: AcknowledgeMode, family: Family) -> None:
         super().__init__(connection, mode, family)
         self._session: Session | None = None
+        self._beginning = Exclusive()
         self._producer: MessageProducer | None = None
 
     async def create_context(self, session_mode: AcknowledgeMode) -> JMSContext:
@@ -189,24 +191,33 @@ class JMSContext(ContextFace, Closing):
 
         Raises `IllegalStateError` from a listener or a completion callback of its own.  Twice is silent.
         """
+        session = self._session
         try:
-            if self._session is not None:
-                await self._session.close()
+            if session is not None:
+                await session.close()
         except IllegalStateError:
             raise
         except BaseException:
             await self._leave()
             raise
         await self._leave()
+        if session is None and self._session is not None:  # begun by another task meanwhile
+            await self._session.close()
 
     # -- for the other rooms of this face ---------------------------------------------------------------------------
 
     async def _begun(self) -> Session:
         """The session, which begins at its first use, so that a client id can be set before."""
         self._check_open()
-        if self._session is None:
-            self._session = await self._connection.create_session(acknowledge_mode=self._mode)
-        return self._session
+        session = self._session
+        if session is None:
+            async with self._beginning:
+                session = await self._connection.create_session(acknowledge_mode=self._mode)
+                self._session = session
+            if self._closed:
+                await session.close()
+                self._check_open()
+        return session
 
     async def _opened(self) -> JMSContext:
         """This context, with its session; if there cannot be one, not a trace of it."""

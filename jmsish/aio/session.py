@@ -150,7 +150,7 @@ class Session(SessionFace, Closing):
             check_destination(destination)
         async with self._exclusive:
             core = ClientProducer(self._core, destination)
-            await self._driver.run(core.attach())
+            await self._driver.run(core.attach(), cancellable=True)
         return MessageProducer(self, core)
 
     async def create_temporary_queue(self) -> TemporaryQueue:

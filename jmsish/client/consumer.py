@@ -292,6 +292,12 @@ class ClientConsumer(CreditWindow):
         self.closing = self.closed = True
         self.detach()
 
+    def quit(self) -> None:
+        """Close without waiting for anything, as a browser can that has nothing to give back."""
+        if not self.closed:
+            self.session.forget(self)
+            self.abandon()
+
     def on_detached(self, error: AmqpError | None) -> None:
         """The broker detached the link, by itself or in answer to our detach."""
         if self.link is not None and self.link.attached:

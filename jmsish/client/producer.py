@@ -175,7 +175,10 @@ class ClientProducer:
                 attach_producer(self, self.destination)
             yield self.attached, self.session.connection.request_deadline()
         except BaseException:
+            self.closed = True
             self.session.producers.remove(self)
+            if self.link is not None and self.link.attached:
+                self.link.detach(closed=True)
             raise
 
     def on_attached(self) -> None:

@@ -19,9 +19,8 @@ Measured, with the structures that were not taken, in `docs/design.md`.
 from __future__ import annotations
 
 import logging
-import os
 import threading
-import weakref
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from threading import get_ident
@@ -30,6 +29,7 @@ from typing import Any, TypeVar
 
 from jmsish.drivers.callbacks import CallbackThread
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, LINGER_OCTETS, ClientCore, Steps
+from jmsish.drivers.forks import living
 from jmsish.drivers.transport import PipeEnd, SendBlocked, Transport
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
 
@@ -65,6 +65,7 @@ class ThreadedDriver:
         self._packet = COALESCE_OCTETS if isinstance(transport, PipeEnd) else LINGER_OCTETS
         self._tick_at = 0.0
         self._waiters: dict[threading.Lock, Future[Any]] = {}
+        self._left: deque[Callable[[], None]] = deque()  # what finalizers have left to be done
         self._broken: JMSError | None = None  # a write failed, for this reason: nothing more is written
         self._stopped = False
         self._pause = threading.Lock()
@@ -74,7 +75,7 @@ class ThreadedDriver:
 
     def start(self) -> None:
         """Begin to read in the background."""
-        _living.add(self)
+        living.add(self)
         self._standby.start()
 
     # -- what applications do --------------------------------------------------------------------------------------
@@ -219,6 +220,7 @@ class ThreadedDriver:
     def _time_left(self, deadline: float | None, now: float) -> float:
         """How long to read; lets the core look at the clock when it is time to.  Lock held."""
         if now >= self._tick_at:
+            self._do_what_was_left()
             due = self.core.tick(now)
             self._tick_at = now + TICK if due is None else min(due, now + TICK)
         return max((self._tick_at if deadline is None else min(self._tick_at, deadline)) - now, 0)
@@ -454,6 +456,26 @@ class ThreadedDriver:
         self.core.calls.clear()
         self.transport.close()
 
+    def leave(self, function: Callable[[], None]) -> None:
+        """Have `function`, which waits for nothing, called by an owner of the core: now, if nobody owns it.
+
+        For what a finalizer has to say, which is called in the middle of anything, under our lock too.
+        """
+        self._left.append(function)
+        self._tick_at = 0.0
+        if self.lock.acquire(False):
+            try:
+                self._do_what_was_left()
+            finally:
+                self.lock.release()
+        self._rouse()
+
+    def _do_what_was_left(self) -> None:
+        while self._left:
+            self.core.now = monotonic()
+            self._left.popleft()()
+            self._wake()
+
     def stop(self) -> None:
         """Close the transport and end the threads.  Silent when it was done before."""
         with self.lock:
@@ -465,18 +487,6 @@ class ThreadedDriver:
         self.callbacks.end()
         if self._standby.is_alive() and threading.current_thread() is not self._standby:
             self._standby.join(timeout=1.0)
-
-
-_living: weakref.WeakSet[ThreadedDriver] = weakref.WeakSet()
-
-
-def _disown_all() -> None:
-    for driver in list(_living):
-        driver.disown()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_disown_all)
 
 
 def release(signal: threading.Lock) -> None:

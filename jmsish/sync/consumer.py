@@ -175,6 +175,11 @@ class QueueBrowser(Closing):
                 if delivery is None:
                     return
                 yield self._session._message(delivery)
+        except GeneratorExit:  # perhaps by a finalizer, in the middle of anything: nothing can be waited for
+            if core in self._open:
+                self._open.remove(core)
+                driver.leave(core.quit)
+            raise
         finally:
             if core in self._open:
                 self._open.remove(core)

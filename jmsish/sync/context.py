@@ -14,6 +14,7 @@ from jmsish.message import Message
 from jmsish.modes import AcknowledgeMode
 from jmsish.sync.closing import Closing
 from jmsish.sync.consumer import MessageConsumer, QueueBrowser
+from jmsish.sync.exclusive import Exclusive
 from jmsish.sync.producer import MessageProducer
 from jmsish.sync.session import Session
 
@@ -32,6 +33,7 @@ class JMSContext(ContextFace, Closing):
     def __init__(self, connection: Connection, mode: AcknowledgeMode, family: Family) -> None:
         super().__init__(connection, mode, family)
         self._session: Session | None = None
+        self._beginning = Exclusive()
         self._producer: MessageProducer | None = None
 
     def create_context(self, session_mode: AcknowledgeMode) -> JMSContext:
@@ -180,24 +182,32 @@ class JMSContext(ContextFace, Closing):
 
         Raises `IllegalStateError` from a listener or a completion callback of its own.  Twice is silent.
         """
+        session = self._session
         try:
-            if self._session is not None:
-                self._session.close()
+            if session is not None:
+                session.close()
         except IllegalStateError:
             raise
         except BaseException:
             self._leave()
             raise
         self._leave()
+        if session is None and self._session is not None:  # begun by another thread meanwhile
+            self._session.close()
 
     # -- for the other rooms of this face ---------------------------------------------------------------------------
 
     def _begun(self) -> Session:
         """The session, which begins at its first use, so that a client id can be set before."""
         self._check_open()
-        if self._session is None:
-            self._session = self._connection.create_session(acknowledge_mode=self._mode)
-        return self._session
+        session = self._session
+        if session is None:
+            with self._beginning:
+                session = self._session = self._session or self._connection.create_session(acknowledge_mode=self._mode)
+            if self._closed:
+                session.close()
+                self._check_open()
+        return session
 
     def _opened(self) -> JMSContext:
         """This context, with its session; if there cannot be one, not a trace of it."""

@@ -54,9 +54,7 @@ class BodyFile(io.RawIOBase):
         """Be done with it; what was not read is skipped.  Twice is silent."""
         if not self.closed:
             super().close()
-            driver = self._session._driver
-            driver.step(self._body.leave)
-            driver.nudge()
+            self._session._driver.leave(self._body.leave)  # a finalizer of what reads this file may have called it
 
 
 def open_body(session: Session, message: BytesMessage) -> io.RawIOBase | io.BytesIO:

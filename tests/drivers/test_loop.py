@@ -186,6 +186,31 @@ def test_a_consumer_cancelled_at_any_turn_holds_nothing(url: str, broker: jmsish
         play(scene(turns))
 
 
+def test_a_session_and_a_producer_cancelled_at_any_turn_are_there_or_not(url: str) -> None:
+    """Nobody could close what nobody was given: it would stay as long as the connection."""
+
+    async def scene() -> None:
+        async with aio.connect(url) as connection:
+            session = await connection.create_session()
+            queue = session.create_queue("q")
+            given: list[Any] = []
+            for turns in TURNS:
+                given += [
+                    await cancelled_after(turns, session.create_producer(queue)),
+                    await cancelled_after(turns, connection.create_session()),
+                    await cancelled_after(turns, connection.create_session(transacted=True)),
+                ]
+            for each in given:
+                if each is not None:
+                    await each.close()
+            await session.create_producer(queue)
+            core, engine = session._core, connection._core.engine
+            assert len(connection._core.sessions) == 1 and len(engine.sessions) == 1
+            assert len(core.producers) == 1 and len(core.engine_session.links) == 1
+
+    play(scene())
+
+
 def test_a_temporary_queue_cancelled_at_any_turn_is_there_or_not(url: str, broker: jmsish.EmbeddedBroker) -> None:
     """What nobody has a name for does not stay at the broker as long as the connection."""
 

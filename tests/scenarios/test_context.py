@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import threading
 from typing import Any
 
 import pytest
@@ -38,6 +40,32 @@ def noted(face: Face, context: Any) -> Any:
 
 def connection_of(context: Any) -> Any:
     return undressed(context)._connection
+
+
+def meanwhile(face: Face, context: Any, work: Any) -> list[Any]:
+    """While the session of a context begins, `work(context)` is called by another thread or task; how that ended."""
+    connection, ended, create = connection_of(context), [], connection_of(context).create_session
+    raw = undressed(context)
+
+    def in_thread(**arguments: Any) -> Any:
+        second = threading.Thread(target=lambda: ended.append(raised_by(lambda: work(raw))))
+        second.start()
+        second.join()
+        return create(**arguments)
+
+    async def in_task(**arguments: Any) -> Any:
+        ended.extend(await asyncio.gather(work(raw), return_exceptions=True))
+        return await create(**arguments)
+
+    connection.create_session = in_thread if isinstance(face, SyncFace) else in_task
+    return ended
+
+
+def raised_by(work: Any) -> Any:
+    try:
+        return work()
+    except Exception as error:
+        return error
 
 
 # -- contexts ----------------------------------------------------------------------------------------------------------
@@ -652,3 +680,24 @@ async def test_rule_42_a_durable_subscription_keeps_what_was_not_acknowledged(fa
     await expect(consumer, "none")
     await consumer.close()
     await context.unsubscribe("mine")
+
+
+async def test_the_first_use_by_two_at_once_begins_one_session(face: Face) -> None:
+    """The second is refused, as it is in a session."""
+    context = await from_factory(face)
+    ended = meanwhile(face, context, lambda raw: raw.create_temporary_queue())
+    await context.create_temporary_queue()
+    assert [type(each) for each in ended] == [jmsish.ConcurrencyError]
+    assert len(connection_of(context)._sessions) == 1
+    await context.create_temporary_queue()
+
+
+async def test_a_context_that_is_closed_while_its_session_begins_leaves_no_session(face: Face) -> None:
+    """The connection stays, because another context uses it."""
+    context = await from_factory(face)
+    other = noted(face, await context.create_context(AUTO))
+    ended = meanwhile(face, context, lambda raw: raw.close())
+    with pytest.raises(jmsish.IllegalStateError):
+        await context.create_temporary_queue()
+    assert ended == [None] and context.is_closed and not other.is_closed
+    assert len(connection_of(context)._sessions) == 1
