@@ -292,6 +292,8 @@ class ProducerFace(ProducerSettings):
                 jmsx_user_id=connection.user_id,
             )
         self._sent += 1
+        if body.__class__ is str:
+            return template.encode_text(body, self._sent, int(connection.clock() * 1000))
         return template.encode(body, self._sent, connection.wall_milliseconds())
 
     def _prepare(

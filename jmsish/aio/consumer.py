@@ -40,7 +40,7 @@ class MessageConsumer(ConsumerFace, Closing):
         """
         if timeout == 0:
             return await self.receive_no_wait()
-        async with self._session._exclusive:
+        with self._session._exclusive:
             driver = self._session._driver
             await driver.refresh()
             driver.core.now = monotonic()

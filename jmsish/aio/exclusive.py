@@ -18,12 +18,18 @@ class Exclusive:
         self._depth = 0
         self._waiters: list[asyncio.Future[None]] = []
 
-    async def __aenter__(self) -> None:
+    def __enter__(self) -> None:
         me = asyncio.current_task()
         if self._owner is not None and self._owner is not me:
             raise refusal(me, self._owner)
         self._owner = me
         self._depth += 1
+
+    def __exit__(self, *failure: Any) -> None:
+        self.leave()
+
+    async def __aenter__(self) -> None:
+        self.__enter__()
 
     async def __aexit__(self, *failure: Any) -> None:
         self.leave()

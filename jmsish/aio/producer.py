@@ -53,17 +53,19 @@ class MessageProducer(ProducerFace, Closing):
         raises, with nothing sent (JMS 3.1, 7.2 and 7.3).
         """
         session = self._session
-        async with session._exclusive:
+        with session._exclusive:
             core, driver = self._core, session._driver
             core.check()
-            target = self._choose_destination(destination)
+            target = core.destination
+            if target is None or destination is not None:
+                target = self._choose_destination(destination)
             wanted = (delivery_mode, priority, time_to_live, delivery_delay, properties)
             if not core.relayed:
                 core = await driver.run(core.target_for(target))
             if stream is not None:
                 return await self._send_stream(core, stream, message_or_body, target, wanted, on_completion)
             message, payload, mode = self._make(message_or_body, target, wanted, on_completion is not None)
-            if driver.is_blocked:
+            if driver.wire is not None and driver.wire.paused:
                 await driver.room(core.session.connection.send_deadline())
             context = None
             if on_completion is not None or (mode is DeliveryMode.PERSISTENT and session._core.controller is None):

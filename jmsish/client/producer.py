@@ -159,7 +159,9 @@ class ClientProducer:
             raise IllegalStateError("the producer is closed") from self.failure
         if self.failure is not None:
             raise self.failure
-        self.session.check()
+        session = self.session
+        if session.closed or session.failure is not None:
+            session.check()
 
     # -- life ------------------------------------------------------------------------------------------------------
 

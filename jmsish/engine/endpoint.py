@@ -33,6 +33,7 @@ __all__ = [
     "LOCAL_CLOSE",
     "LOCAL_OPEN",
     "OPENED",
+    "REMOTELY_OPEN",
     "OPEN_CLOSED",
     "OPEN_RCVD",
     "OPEN_SENT",
@@ -65,7 +66,7 @@ TABLE: tuple[tuple[int | None, int | None, int | None, int | None], ...] = (
 )
 
 _LOCALLY_OPEN = frozenset({OPEN_SENT, OPENED, CLOSE_RCVD})
-_REMOTELY_OPEN = frozenset({OPEN_RCVD, OPENED, CLOSE_SENT})
+REMOTELY_OPEN = frozenset({OPEN_RCVD, OPENED, CLOSE_SENT})
 _LOCALLY_CLOSED = frozenset({OPEN_CLOSED, CLOSE_SENT, ENDED})
 _REMOTELY_CLOSED = frozenset({CLOSE_PIPED, CLOSE_RCVD, ENDED})
 
@@ -98,7 +99,7 @@ class Endpoint:
     @property
     def remote_open(self) -> bool:
         """Whether the peer's end is open."""
-        return self.state in _REMOTELY_OPEN
+        return self.state in REMOTELY_OPEN
 
     @property
     def local_closed(self) -> bool:

@@ -25,7 +25,7 @@ from jmsish.modes import DeliveryMode
 BYTES_MESSAGE = 3
 
 _UINT_MAX = 0xFFFFFFFF
-_pack_time = Struct(">q").pack
+pack_time = Struct(">q").pack
 
 
 def header_octets(delivery_mode: int, priority: int, ttl: int) -> bytes:
@@ -53,7 +53,8 @@ _DESTINATION_KIND = encode_symbol(DESTINATION_KIND)
 _REPLY_TO_KIND = encode_symbol(REPLY_TO_KIND)
 
 
-def _escaped(octets: bytes) -> bytes:
+def escaped(octets: bytes) -> bytes:
+    """As part of a format."""
     return octets.replace(b"%", b"%%")
 
 
@@ -71,14 +72,17 @@ class Terms(NamedTuple):
 class Layout:
     """The octets of header, annotations and properties of messages that differ in id and times only."""
 
-    __slots__ = ("_format", "_identified", "_stamped", "_ttl")
+    __slots__ = ("_identified", "_stamped", "_ttl", "format")
 
-    def __init__(self, type_code: int, terms: Terms, id_size: int, stamped: bool) -> None:
-        """``id_size`` is the number of octets of the ids, negative for messages that have none."""
+    def __init__(self, type_code: int, terms: Terms, id_size: int, stamped: bool, id_format: bytes = b"%b") -> None:
+        """``id_size`` is the number of octets of the ids, negative for messages that have none.
+
+        ``id_format`` is for an id that is not given as its octets.
+        """
         self._identified = id_size >= 0
         self._stamped = stamped
         self._ttl = terms.ttl
-        parts = _property_parts(type_code, terms, id_size, stamped)
+        parts = _property_parts(type_code, terms, id_size, stamped, id_format)
         size = sum(part.size for part in parts)
         list_head = encode_list([bytes(part.size) for part in parts])[:-size]
         beginning = (
@@ -86,16 +90,16 @@ class Layout:
             + jms_annotations_section(type_code, terms.destination.kind_byte)
             + encode_described(PROPERTIES, list_head)
         )
-        self._format = _escaped(beginning) + b"".join([part.format for part in parts])
+        self.format = escaped(beginning) + b"".join([part.format for part in parts])
 
     def fill(self, message_id: bytes, timestamp: int, expiration: int) -> bytes:
         """The octets for one message, to be followed by its body; what the layout has no place for is not looked at."""
         times: tuple[bytes, ...] = ()
         if self._ttl:
-            times = (_pack_time(expiration), _pack_time(timestamp)) if self._stamped else (_pack_time(expiration),)
+            times = (pack_time(expiration), pack_time(timestamp)) if self._stamped else (pack_time(expiration),)
         elif self._stamped:
-            times = (_pack_time(timestamp),)
-        return self._format % ((message_id, *times) if self._identified else times)
+            times = (pack_time(timestamp),)
+        return self.format % ((message_id, *times) if self._identified else times)
 
 
 class _Part(NamedTuple):
@@ -106,26 +110,26 @@ class _Part(NamedTuple):
 
     @classmethod
     def fixed(cls, octets: bytes) -> _Part:
-        return cls(_escaped(octets), len(octets))
+        return cls(escaped(octets), len(octets))
 
     @classmethod
     def time(cls) -> _Part:
         return cls(b"\x83%b", 9)
 
     @classmethod
-    def id_of(cls, size: int) -> _Part:
+    def id_of(cls, size: int, format: bytes) -> _Part:
         head = encode_binary(bytes(size))[: -size or None]
         # Binary and string have the same forms of size; their codes are neighbours.
-        return cls(_escaped(bytes((head[0] + 1,)) + head[1:]) + b"%b", len(head) + size)
+        return cls(escaped(bytes((head[0] + 1,)) + head[1:]) + format, len(head) + size)
 
 
 _NOTHING = _Part.fixed(NULL)
 
 
-def _property_parts(type_code: int, terms: Terms, id_size: int, stamped: bool) -> list[_Part]:
+def _property_parts(type_code: int, terms: Terms, id_size: int, stamped: bool, id_format: bytes) -> list[_Part]:
     """The fields of the properties section, those at the end that are null left out."""
     parts = [
-        _Part.id_of(id_size) if id_size >= 0 else _NOTHING,
+        _Part.id_of(id_size, id_format) if id_size >= 0 else _NOTHING,
         _NOTHING if terms.user_id is None else _Part.fixed(encode_binary(terms.user_id.encode())),
         _Part.fixed(encode_string(wire_name(terms.destination, terms.prefixes))),
         _NOTHING,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from . import endpoint
 from .conditions import FRAME_SIZE_TOO_SMALL, EngineStateError
 from .delivery import UNSENT, Delivery
-from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, Endpoint
+from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, REMOTELY_OPEN, Endpoint
 from .events import DETACHED
 from .outgoing import Outgoing
 from .performatives import encode_attach, encode_detach
@@ -182,7 +182,7 @@ class Link(Endpoint):
     @property
     def remote_attached(self) -> bool:
         """Whether the peer's end is attached."""
-        return self.remote_open
+        return self.state in REMOTELY_OPEN
 
     @property
     def delivery_count(self) -> int:

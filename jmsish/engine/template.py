@@ -7,7 +7,7 @@ from typing import Any
 from jmsish.destination import Destination
 from jmsish.engine.composing import encode_body
 from jmsish.engine.encoding import encode_string
-from jmsish.engine.layout import Layout, Terms
+from jmsish.engine.layout import Layout, Terms, escaped, pack_time
 from jmsish.message import body_to_message
 
 _TEXT = 5
@@ -19,7 +19,7 @@ class MessageTemplate:
     Ids are ``id_prefix`` followed by a number of the caller's, in decimal; ``None`` for messages without id.
     """
 
-    __slots__ = ("_id_prefix", "_layouts", "_stamped", "_terms", "_ttl")
+    __slots__ = ("_below", "_from", "_id_prefix", "_layouts", "_stamped", "_terms", "_text", "_ttl")
 
     def __init__(
         self,
@@ -39,6 +39,9 @@ class MessageTemplate:
         self._id_prefix = None if id_prefix is None else id_prefix.encode()
         # By type of message and octets of the id: there are as many as types are sent, and the number gains digits.
         self._layouts: dict[tuple[int, int], Layout] = {}
+        # All of a short text, for numbers of so many digits.
+        self._text = b""
+        self._from = self._below = 0
 
     def message_id(self, number: int) -> str | None:
         """The id of the message of this number."""
@@ -46,7 +49,21 @@ class MessageTemplate:
 
     def encode_text(self, text: str, number: int, now: int) -> bytes:
         """The octets of a TextMessage with this body that is sent now."""
+        octets = text.encode()
+        size = len(octets)
+        if self._from <= number < self._below:
+            if size < 256:
+                return self._text % (number, pack_time(now), size, octets)
+        elif self._stamped and not self._ttl:
+            self._prepare_texts(number)
         return self._beginning(_TEXT, number, now) + b"\x00Sw" + encode_string(text)
+
+    def _prepare_texts(self, number: int) -> None:
+        prefix, digits = self._id_prefix, len(str(number))
+        if prefix is not None and number > 0:
+            layout = Layout(_TEXT, self._terms, len(prefix) + digits, True, escaped(prefix) + b"%d")
+            self._text = layout.format + b"\x00Sw\xa1%c%b"
+            self._from, self._below = 10 ** (digits - 1), 10**digits
 
     def encode(self, body: Any, number: int, now: int) -> bytes:
         """The octets of the message that fits a body: text, octets, mapping, list or tuple, or ``None``."""

@@ -57,7 +57,9 @@ class MessageProducer(ProducerFace, Closing):
         with session._exclusive:
             core, driver = self._core, session._driver
             core.check()
-            target = self._choose_destination(destination)
+            target = core.destination
+            if target is None or destination is not None:
+                target = self._choose_destination(destination)
             wanted = (delivery_mode, priority, time_to_live, delivery_delay, properties)
             if not core.relayed:
                 core = driver.run(core.target_for(target))

@@ -286,3 +286,23 @@ def test_annotations_of_names_that_are_no_symbols_go_on_with_their_message() -> 
     strange = encode_described(0x72, encode({"größe": "XL"}))
     came = message_from(ReceivedMessage(strange + section(AMQP_VALUE, "m1")))
     assert ReceivedMessage(sent(came)).message_annotations()["größe"] == "XL"
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256])
+def test_texts_of_all_numbers_of_digits_are_as_the_whole_message_would_be(size):
+    """The usual text is one format, made for as many digits as its number has; it says the same as all others."""
+    terms = {"prefixes": ("queue%d://", ""), "delivery_mode": 1, "priority": 9}
+    template = MessageTemplate(Queue("100%b"), id_prefix="ID:%s:", **terms)
+    for number in (0, 1, 2, 9, 10, 11, 99, 100, 7, 100_000, 100_001, 999_999, 1_000_000):
+        text = chr(ord("a") + number % 26) * size
+        payload = encode_for_send(
+            TextMessage(text), message_id=f"ID:%s:{number}", timestamp=NOW, now=NOW, destination=Queue("100%b"), ttl=0,
+            delivery_time=0, **terms,
+        )  # fmt: skip
+        assert template.encode_text(text, number, NOW) == payload
+
+
+def test_a_text_of_few_characters_and_many_octets_is_a_long_one():
+    template = MessageTemplate(Queue("q"), id_prefix="ID:")
+    first, second = (template.encode_text("\u20ac" * 86, number, NOW) for number in (1, 2))
+    assert ReceivedMessage(first).body() == ReceivedMessage(second).body() == (AMQP_VALUE, "\u20ac" * 86)
