@@ -58,12 +58,14 @@ class GateClosed(Exception):
 class Waiter:
     """Somebody who comes to a gate. Told to wait, it is called once, by :meth:`go`, unless it gave up."""
 
-    __slots__ = ("gate",)
+    __slots__ = ("gate", "passed")
     kind: ClassVar[int] = READER
 
     def __init__(self) -> None:
         self.gate: Gate | None = None
         """In whose line it stands."""
+        self.passed: tuple[Gate, ...] = ()
+        """Those that have called it."""
 
     def go(self) -> None:
         """Its turn has come."""
@@ -145,12 +147,18 @@ class Gate:
 
     def _let_in(self, waiter: Waiter) -> None:
         self._advance(_CALLS[waiter.kind])
-        # Its way may lead through this very gate, perhaps by another exchange, and it must not wait for itself.
-        self.closed = self.state == HELD
+        # Its way may lead through this very gate, perhaps by another exchange, and it must not wait for itself; nor
+        # for those who stood behind it at a gate before this one, or two long lines send each other on without end.
+        if self not in waiter.passed:
+            waiter.passed = (*waiter.passed, self)
+        passed = waiter.passed
+        for gate in passed:
+            gate.closed = gate.state == HELD
         try:
             waiter.go()
         finally:
-            self.closed = self.state != OPEN
+            for gate in passed:
+                gate.closed = gate.state != OPEN
 
     def clear(self) -> list[Waiter]:
         """Nobody will be called any more; who stood in the line, in its order."""

@@ -1,0 +1,65 @@
+"""Lines that are longer than what is called in one step, at exchanges that lead to one another."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from jmsish.broker import freezes
+from tests.broker.frozen import Play
+from tests.broker.world import message
+
+
+def test_long_lines_at_two_exchanges_of_one_way_come_to_an_end() -> None:
+    play = Play()
+    for name in ("a", "b"):
+        play.exchange(name, "fanout")
+    play.queues("q")
+    play.bind("b", "q", "")
+    play.broker.exchange("a").bind_exchange("b", "")
+    senders = [play.publisher("a") for _ in range(5)]
+    freeze = play.held("a", "b")
+    for number in range(1000):
+        for sender in senders:
+            sender.transfer(message(f"m{number}"))
+    play.run()
+    play.freezes.release(freeze)
+    for _ in range(10):
+        play.broker.step()
+    assert play.all_open() and play.depth("q") == (5000, 0)
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(10))
+def test_lines_called_a_few_at_a_time_lose_double_and_reorder_nothing(
+    seed: int, at_a_time: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freezes, "AT_A_TIME", at_a_time)
+    play, chance = Play(), random.Random(seed)
+    chain = ("a", "b", "c")
+    for name in chain:
+        play.exchange(name, "fanout")
+        play.queues(f"q{name}")
+        play.bind(name, f"q{name}", "")
+    for name, following in zip(chain, "bca", strict=True):  # a loop: whatever is sent goes everywhere
+        play.broker.exchange(name).bind_exchange(following, "")
+    senders = {name: play.publisher(name) for name in chain}
+    sent, answers = dict.fromkeys(chain, 0), []
+    for round in range(10):
+        held = play.freeze(*chance.sample(chain, 3), owner=round, timeout=0)
+        for _ in range(12):
+            name = chance.choice(chain)
+            answers += senders[name].send(f"{name}:{sent[name]}", settled=chance.random() < 0.2)
+            sent[name] += 1
+        if held.is_held:
+            play.freezes.release(held)
+        for _ in range(chance.randrange(20)):
+            play.broker.step()
+    for _ in range(1000):
+        play.broker.step()
+    play.run()
+    assert play.all_open() and play.bodies("qa") == play.bodies("qb") == play.bodies("qc")
+    for name, count in sent.items():
+        numbers = [int(body.partition(":")[2]) for body in play.bodies("qa") if body.startswith(name)]
+        assert numbers == list(range(count))
