@@ -258,7 +258,11 @@ class OutgoingLink(Consumer):
     def lost_queue(self) -> None:
         self.leave_queue()
         self.gone = True
-        error = AmqpError("amqp:resource-deleted", f"the queue {self.queue.name!r} was deleted")
+        subscription = self.subscription
+        what = f"the queue {self.queue.name!r}"
+        if subscription is not None and subscription.content.exchange.deleted:
+            what = f"the exchange {subscription.content.exchange.name!r}"
+        error = AmqpError("amqp:resource-deleted", f"{what} was deleted")
         self.link.detach(closed=True, error=error)
         self.connection.broker.touch(self.connection)
 

@@ -576,6 +576,7 @@ def test_who_is_attached_to_an_exchange_that_goes_hears_it_at_once(world: World,
     world.broker.step()
     world.run()
     assert [condition(end) for end in ends] == ["amqp:resource-deleted"] * 5
+    assert {str(end.error.description) for end in ends if end.error} == {f"the exchange {type!r} was deleted"}
     assert not relay.detached and not bystander.detached and world.broker.subscriptions() == []
 
 
