@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.coordinator import ControlLink
-from jmsish.broker.dynamic import DELETE_ON_CLOSE, NodeWishes
+from jmsish.broker.dynamic import NodeWishes
 from jmsish.broker.exchanges import DIRECT, DISCARD, HEADERS, REJECT, TOPIC, Exchange
 from jmsish.broker.filters import Filters, Wanted
 from jmsish.broker.gates import GateClosed
@@ -290,15 +290,21 @@ def _node(connection: ServerConnection, link: Link, terminus: Source | Target, r
             terminus.dynamic_node_properties, topic=kind == TOPIC, exclusive=exclusive, exchanges=router.exchanges
         )
         made = connection.make_temporary(link, wishes)
-        return Asked(made if isinstance(made, Queue) else Topic(made), made, wishes.properties)
+        return Asked(made if isinstance(made, Queue) else Topic(made), made, _said_of(connection, link))
     if terminus.address is None:
         return Asked()
     node = router.resolve(terminus.address, kind)
     # A link that made the node, was detached without a close, and comes again is still the one that made it.
     named = node.exchange if isinstance(node, Topic) else node
     if connection.temporaries.get(named) == (link.name, link.is_sender):
-        return Asked(node, named, None if router.lifetimes.outlives(named) else DELETE_ON_CLOSE)
+        return Asked(node, named, _said_of(connection, link))
     return Asked(node)
+
+
+def _said_of(connection: ServerConnection, link: Link) -> Mapping[Any, Any] | None:
+    """What was granted when the node was made, whatever its link asks when it comes again."""
+    made = connection.made_by(link)
+    return None if made is None else made[1].properties
 
 
 def _granted_capabilities(

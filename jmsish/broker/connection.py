@@ -68,7 +68,7 @@ class ServerConnection:
         self.transactions: dict[bytes, Transaction] = {}
         self.temporaries: dict[Node, tuple[str, bool]] = {}
         """Its temporary queues and topics, and the links that made them: name, and whether we send on it."""
-        self._made: dict[tuple[str, bool], Node] = {}
+        self._made: dict[tuple[str, bool], tuple[Node, NodeWishes]] = {}
         self.answers: dict[str, Queue] = {}
         """By address, the queues of its links that receive from the management node."""
         self.leases = Leases()
@@ -264,15 +264,19 @@ class ServerConnection:
         may stay, unless only this connection may receive from it.
         """
         key = (link.name, link.is_sender)
-        existing = self._made.get(key)
-        if existing is not None:
-            if not existing.deleted:
-                return existing
-            del self.temporaries[existing]
+        known = self._made.get(key)
+        if known is not None:
+            if not known[0].deleted:
+                return known[0]
+            self.temporaries.pop(known[0], None)
         node = self.broker.router.make_temporary(wishes, self if wishes.exclusive else None)
-        self._made[key] = node
+        self._made[key] = node, wishes
         self.temporaries[node] = key
         return node
+
+    def made_by(self, link: Link) -> tuple[Node, NodeWishes] | None:
+        """The node that was made for a link, here or before it was detached without a close, and what it is."""
+        return self._made.get((link.name, link.is_sender))
 
     def delete_temporary(self, node: Node) -> None:
         """The link that made it was closed."""

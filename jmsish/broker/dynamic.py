@@ -37,7 +37,6 @@ _POLICIES: Final[Mapping[Any, int]] = {
 """By the descriptors of lifetime policies, their codes."""
 _FIELD: Final = {"field": "dynamic-node-properties"}
 _POLICY: Final = Symbol("lifetime-policy")
-DELETE_ON_CLOSE: Final = {_POLICY: Described(ULong(ON_CLOSE), [])}
 _MODES: Final = Symbol("supported-dist-modes")
 _TYPE: Final = "exchange-type"
 _ALTERNATE: Final = "alternate-exchange"
@@ -233,10 +232,6 @@ class Lifetimes:
             lifetime = self._by_queue.get(queue)
             if lifetime is not None:
                 lifetime.look()
-
-    def outlives(self, node: Queue | Exchange) -> bool:
-        """Whether a node does not go with the link that made it."""
-        return node in self._by_queue or node in self._exchanges
 
     def orphaned(self, node: Queue | Exchange) -> bool:
         """The link that made a node was closed, or its session is over; whether the node goes on all the same."""

@@ -238,3 +238,20 @@ def test_a_detach_that_is_no_close_is_no_end_of_its_link(world: World, peer: Pee
     peer.close()
     world.advance(1)
     assert not exists(world, address)
+
+
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_a_link_that_comes_again_hears_what_its_node_is(peer: Peer, kind: str) -> None:
+    """Not what it asks now."""
+
+    def again(**source: Any) -> Any:
+        receiver = attach(peer, "link", capabilities=(kind,), **source)
+        return receiver, receiver.link.remote_source.address, receiver.link.remote_source.dynamic_node_properties
+
+    asked = {Symbol("exclusive"): True, **ON_CLOSE}
+    first, address, said = again(dynamic=True, dynamic_node_properties=asked)
+    first.detach(closed=False)
+    second, *answer = again(dynamic=True, dynamic_node_properties={Symbol("durable"): True})
+    assert said == asked and answer == [address, asked]
+    second.detach(closed=False)
+    assert again(address=address)[1:] == (address, asked)
