@@ -16,6 +16,7 @@ from jmsish.selector import Selector
 if TYPE_CHECKING:
     from jmsish.broker.exchanges import Exchange
     from jmsish.broker.queues import Queue
+    from jmsish.broker.routing import Match
 
 DIRECT: Final = "direct"
 TOPIC: Final = "topic"
@@ -129,7 +130,7 @@ def identity(target: Queue | Exchange | Binding) -> str:
 class Bound:
     """A binding in force: the queue or exchange itself, and what it asks of a message beyond the key."""
 
-    __slots__ = ("accepts", "asked", "binding", "exchange", "matched", "queue", "target")
+    __slots__ = ("accepts", "alone", "asked", "binding", "counted", "exchange", "queue", "target")
 
     def __init__(self, binding: Binding, target: Queue | Exchange, asked: Asked, accepts: Accepts | None) -> None:
         self.binding = binding
@@ -143,8 +144,15 @@ class Bound:
         self.asked = asked
         self.accepts = _both(accepts, asked.selects)
         """None: it wants whatever matches."""
-        self.matched = 0
-        """How many messages it has wanted."""
+        self.counted = 0
+        """How many messages it has wanted, but for those that a match has still to tell it of."""
+        self.alone: Match | None = None
+        """What a key leads to that leads to this binding only; made for the first."""
+
+    @property
+    def matched(self) -> int:
+        """How many messages it has wanted; if its table has told it of all (:meth:`Table.count`)."""
+        return self.counted if self.alone is None else self.counted + self.alone.hits
 
 
 def _both(accepts: Accepts | None, selects: Predicate | None) -> Accepts | None:

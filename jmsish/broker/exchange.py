@@ -178,7 +178,7 @@ class Exchange:
         if any(each.target == bound.target and (each.accepts is None or each.accepts(payload, count, None))
                for each in before.match(key, payload).bounds):  # fmt: skip
             return
-        bound.matched += 1
+        bound.counted += 1
         if bound.exchange is not None:
             Initial(bound.exchange, key, arrival, count).go()
         elif bound.queue is not None and bound.queue.refusal(1, len(payload)) is None:

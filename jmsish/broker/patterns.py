@@ -229,19 +229,21 @@ def _rebuilt(path: list[tuple[Node[T], str]], node: Node[T]) -> Node[T]:
     return node
 
 
-def found(root: Node[T], key: str) -> list[T]:
+def found(root: Node[T], key: str) -> list[T]:  # hot: run for every key that did not come lately
     """All items whose pattern matches the key, each once.
 
     A node is reached from its one parent only, so none can be in the set twice; but a ``#`` is reached again whenever
-    its parent is, and stays once it is reached.
+    its parent is (it also stands for no word at all), and stays once it is reached. None follows another directly.
     """
     current = [root]
     lasting: list[Node[T]] = []
     known: set[int] = set()
-    _note_hashes(current, lasting, known)
-    for word in words_of(key):
+    if root.any is not None:
+        known.add(id(root.any))
+        lasting.append(root.any)
+    for word in key.split("."):
         following = []
-        for node in (*current, *lasting):
+        for node in current + lasting if lasting else current:
             words = node.words
             if words is not None:
                 child = words.buckets[hash(word) & words.mask].get(word)
@@ -250,19 +252,16 @@ def found(root: Node[T], key: str) -> list[T]:
             if node.one is not None:
                 following.append(node.one)
         current = following
-        _note_hashes(current, lasting, known)
+        for node in current:
+            branch = node.any
+            if branch is not None and id(branch) not in known:
+                known.add(id(branch))
+                lasting.append(branch)
         if not current and not lasting:
             return []
-    return [item for node in (*current, *lasting) for item in node.here]
-
-
-def _note_hashes(current: list[Node[T]], lasting: list[Node[T]], known: set[int]) -> None:
-    """``#`` also stands for no word at all: it is reached together with its parent. None follows another directly."""
-    for node in current:
-        branch = node.any
-        if branch is not None and id(branch) not in known:
-            known.add(id(branch))
-            lasting.append(branch)
+    if not lasting and len(current) == 1:
+        return list(current[0].here)
+    return [item for node in current + lasting for item in node.here]
 
 
 def is_endless(key: str) -> bool:

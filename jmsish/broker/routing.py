@@ -60,12 +60,14 @@ NOWHERE: Final = Routed(())
 class Match:
     """What matches in one table: bindings that take whatever matches, those that look at it first, and exchanges."""
 
-    __slots__ = ("_plain", "bounds", "choosy", "hits", "is_easy", "leads_on", "routed")
+    __slots__ = ("_plain", "bounds", "choosy", "hits", "is_easy", "lasting", "leads_on", "routed")
 
     def __init__(self, bounds: tuple[Bound, ...]) -> None:
         self.bounds = bounds
         self.hits = 0
         """Messages that its plain bindings have not counted yet: however many they are, a message counts once."""
+        self.lasting = len(bounds) < 2
+        """Its hits are told to nobody else, or to its one binding whenever that is asked: they need not be counted."""
         self._plain = tuple(bound for bound in bounds if bound.accepts is None and bound.queue is not None)
         self.choosy = tuple(
             (bound, bound.accepts, bound.queue)
@@ -82,6 +84,13 @@ class Match:
     def of(cls, bounds: Iterable[Bound]) -> Match:
         """Of the bindings that match, each once."""
         every = tuple(bounds)
+        if len(every) == 1:
+            # By far the most frequent: keys without end may lead to one binding, and it is the same match for all.
+            (bound,) = every
+            match = bound.alone
+            if match is None:
+                match = bound.alone = cls(every)
+            return match
         return cls(every) if every else NO_MATCH
 
     def count(self) -> int:
@@ -90,7 +99,7 @@ class Match:
         if not hits:
             return 1
         for bound in self._plain:
-            bound.matched += hits
+            bound.counted += hits
         return 1 + len(self._plain)
 
     def chosen(self, payload: bytes, count: int, origin: object) -> Routed:
@@ -98,7 +107,7 @@ class Match:
         queues = dict.fromkeys(self.routed.queues)
         for bound, accepts, queue in self.choosy:
             if accepts(payload, count, origin):
-                bound.matched += 1
+                bound.counted += 1
                 queues[queue] = None
         return Routed(tuple(queues))
 
@@ -232,4 +241,4 @@ class Way:
             if exchange is not self._start:
                 exchange.count(station.reached)
         for bound in self._matched:
-            bound.matched += 1
+            bound.counted += 1

@@ -35,13 +35,15 @@ _T = TypeVar("_T", bound="Table")
 class Table:
     """All bindings of an exchange at one time; :meth:`bind` and :meth:`unbind` make another table."""
 
-    __slots__ = ("_targets", "_uncounted", "cache", "size")
+    __slots__ = ("_passing", "_targets", "_uncounted", "cache", "size")
 
     def __init__(self, uncounted: list[Match] | None = None) -> None:
         self._targets: PersistentMap[PersistentMap[Bound]] = PersistentMap()
         self.size = 0
         self.cache: dict[Any, Match] = {}
         """What keys lead to that came lately; in all tables but those whose matching is not by the key."""
+        self._passing: list[Match] = []
+        """Those in the cache that have hits to tell when they go."""
         self._uncounted: list[Match] = [] if uncounted is None else uncounted
         """Matches that are remembered no more and whose hits their bindings do not know yet; handed on from table to
         table. Each new match works off two of them, so they never are many, and no step costs more than its share."""
@@ -118,23 +120,26 @@ class Table:
             if len(self.cache) >= REMEMBERED_AT_MOST:
                 self.retire()
             self.cache[key] = match
-        else:
+            if not match.lasting:
+                self._passing.append(match)
+        elif not match.lasting:
             uncounted.append(match)
         return match
 
     def retire(self) -> None:
         """Another table is in force: what was counted here stays counted, most of it told at once."""
         left = TOLD_AT_ONCE
-        for match in self.cache.values():
+        for match in self._passing:
             if left > 0:
                 left -= match.count()
             else:
                 self._uncounted.append(match)
+        self._passing.clear()
         self.cache.clear()
 
     def count(self) -> None:
         """Tell all bindings of all their hits."""
-        for match in (*self.cache.values(), *self._uncounted):
+        for match in (*self._passing, *self._uncounted):
             match.count()
         self._uncounted.clear()
 
@@ -160,8 +165,15 @@ class DirectTable(Table):
     def _index_without(self, table: DirectTable, bounds: list[Bound]) -> None:
         table._keys = _reduced(self._keys, ((bound.binding.key, bound) for bound in bounds))
 
-    def _matching(self, key: str) -> Iterable[Bound]:
-        return self._keys.get(key) or ()
+    def match(self, key: str, payload: bytes) -> Match:
+        """What is bound by the key. That is so quickly found that what came lately does not give way to it."""
+        match = self.cache.get(key)
+        if match is None:
+            bounds = self._keys.get(key) or ()
+            match = Match.of(bounds)
+            if not match.lasting or len(self.cache) < REMEMBERED_AT_MOST:
+                self._remember(key, match, len(key) <= LONGEST_REMEMBERED)
+        return match
 
 
 class TopicTable(Table):
