@@ -17,6 +17,7 @@ from jmsish._holding import ANY as FROZEN
 from jmsish._holding import refuse_reentry
 from jmsish._streams import EMPTY_BODY, message_of_stream
 from jmsish._version import VERSION
+from jmsish.client.answers import Answer
 from jmsish.client.connection import DESIRED, ClientConnection, check_client_id
 from jmsish.client.producer import ClientProducer, Completion
 from jmsish.client.session import ClientSession
@@ -268,7 +269,7 @@ class ProducerFace(ProducerSettings):
                 raise TypeError(f"on_completion is a callable or None, not {type(on_completion).__name__}")
             return Completion(on_completion, message, self._core.session)
         if mode is DeliveryMode.PERSISTENT and self._core.session.controller is None:
-            return Future()
+            return Answer()
         return None
 
     def _octets(self, body: Any, destination: Destination) -> bytes:

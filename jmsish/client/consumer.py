@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from jmsish.client.answers import Answer
 from jmsish.client.arriving import begin_arrival
 from jmsish.client.attaching import what_is_missing, why_detached
 from jmsish.client.credit import CreditWindow
@@ -201,7 +202,7 @@ class ClientConsumer(CreditWindow):
                     return (yield from self._pull(read))
             elif not wait:
                 return None
-            waiter: Future[None] = Future()
+            waiter: Future[None] = Answer()
             self.waiter = waiter
             want(self.session.engine_session, True)
             try:

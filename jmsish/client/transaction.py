@@ -21,6 +21,7 @@ from collections.abc import Hashable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from jmsish.client.answers import Answer
 from jmsish.client.links import OUTCOMES
 from jmsish.client.procedures import Procedure, fail, settle
 from jmsish.engine.outcomes import (
@@ -101,7 +102,7 @@ class TransactionController:
         self.declaring = self._control(Declare())
 
     def _control(self, command: Declare | Discharge) -> Future[Any]:
-        answer: Future[Any] = Future()
+        answer: Future[Any] = Answer()
         self._unsent.append((encode_control(command), answer))
         self.on_credit()
         return answer
