@@ -6,7 +6,7 @@ import argparse
 import sys
 from types import ModuleType
 
-from tests.bench import broker, depth, engine, rates, selector, startup, transactions
+from tests.bench import broker, depth, engine, exchanges, rates, selector, soak, startup, transactions
 
 BENCHES: dict[str, ModuleType] = {
     "rates": rates,
@@ -15,13 +15,15 @@ BENCHES: dict[str, ModuleType] = {
     "depth": depth,
     "transactions": transactions,
     "selector": selector,
+    "exchanges": exchanges,
+    "soak": soak,
     "startup": startup,
 }
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    commands = parser.add_subparsers(dest="bench", metavar="rates|broker|engine|depth|transactions|selector|startup")
+    commands = parser.add_subparsers(dest="bench", metavar="|".join(BENCHES))
     for name, module in BENCHES.items():
         module.add_arguments(commands.add_parser(name, help=module.__doc__, description=module.__doc__))
     names = [arguments[0]] if arguments and arguments[0] in BENCHES else []

@@ -57,6 +57,17 @@ def test_selector(figures: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "from octets, a second" in capsys.readouterr().out
 
 
+def test_exchanges(figures: str, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--repeat", "1", "--swaps", "2", "--most", "1000"]
+    assert bench.main(["exchanges", *FEW, *few, "--json", figures]) == 0
+    assert "routes a second" in capsys.readouterr().out
+
+
+def test_soak(figures: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["soak", "-n", "4", "--between", "1", "--json", figures]) == 0
+    assert "none lost" in capsys.readouterr().out
+
+
 def test_startup(figures: str) -> None:
     assert bench.main(["startup", "--repeat", "1", "--json", figures]) == 0
 
