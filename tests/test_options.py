@@ -85,7 +85,7 @@ def test_keyword_and_url_mean_the_same(option: str, keyword: Any, parameter: str
     assert getattr(parse_url(f"amqp://h?{parameter}").options, option) == value
 
 
-@pytest.mark.parametrize("name", [*QPID_NAMES, *WITHOUT_EFFECT])
+@pytest.mark.parametrize("name", sorted([*QPID_NAMES, *WITHOUT_EFFECT]))
 def test_every_name_of_qpid_jms_is_documented_by_the_table(name: str) -> None:
     known = {field.name for kind in (ConnectionOptions, FailoverOptions) for field in dataclasses.fields(kind)}
     assert name in WITHOUT_EFFECT or QPID_NAMES[name][0] in known | {"username", "password", "client_id"}
