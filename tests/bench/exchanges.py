@@ -2,7 +2,8 @@
 
 The broker's own objects are asked, in one thread, so it is CPU time. *Lookup* is from a key to the queues, *enqueue*
 is lookup and the message in all of them. *Warm* are keys that came lately, *cold* are keys that the table does not
-remember: in a topic exchange no key comes twice, in the others all is forgotten before each.
+remember: in a topic exchange no key comes twice, in a direct one all is forgotten before each. (In a fanout exchange
+keys do not matter: it looks its bindings up once.)
 
 The matcher of paho-mqtt, the usual MQTT client of Python, is asked about the same patterns and keys in the same run:
 ``+`` for ``*``, ``/`` for ``.``, and ``#`` at the end only, where both mean the same by it.
@@ -61,13 +62,13 @@ class Play:
             route(key, OCTETS, 0, None, DISCARD).append(OCTETS, 4)
 
     def route_cold(self, keys: Sequence[str]) -> None:
-        route, forget = self.exchange.route, self.exchange.table.cache.clear
+        route, forget = self.exchange.route, self.exchange.table.retire
         for key in keys:
             forget()
             route(key, OCTETS, 0, None, DISCARD)
 
     def enqueue_cold(self, keys: Sequence[str]) -> None:
-        route, forget = self.exchange.route, self.exchange.table.cache.clear
+        route, forget = self.exchange.route, self.exchange.table.retire
         for key in keys:
             forget()
             route(key, OCTETS, 0, None, DISCARD).append(OCTETS, 4)
@@ -115,18 +116,22 @@ def routes(type: str, size: int, options: argparse.Namespace) -> dict[str, Any]:
     source = keys_for(type, size, random.Random(size))
     few = list(islice(source, min(WARM_KEYS, size)))
     warm = list(islice(cycle(few), options.n))
+    if type == "direct":
+        play.route([key_of(number) for number in range(size)])  # the first message of a binding costs a little more
     found: dict[str, list[float]] = {name: [] for name in ("warm", "cold", "warm enqueue", "cold enqueue")}
     for _ in range(options.repeat):
         play.route(few)
         found["warm"].append(rate(play.route, warm))
         found["warm enqueue"].append(rate(play.enqueue, warm))
         play.empty()
+        if type == "fanout":
+            continue
         cold = list(islice(source, options.n // 4 or 1))
         found["cold"].append(rate(play.route if type == "topic" else play.route_cold, cold))
         cold = list(islice(source, options.n // 4 or 1))
         found["cold enqueue"].append(rate(play.enqueue if type == "topic" else play.enqueue_cold, cold))
         play.empty()
-    return {"type": type, "bindings": size, **{name: median(values) for name, values in found.items()}}
+    return {"type": type, "bindings": size, **{name: median(values or [0.0]) for name, values in found.items()}}
 
 
 def beside_paho(size: int, options: argparse.Namespace) -> dict[str, Any]:
@@ -200,6 +205,10 @@ def micros(call: Callable[[], Any]) -> float:
 # --- report
 
 
+def shown(figure: float) -> str:
+    return report.figure(figure) if figure else ""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", type=int, default=200_000, help="messages of one repetition (default: 200,000)")
     parser.add_argument("--repeat", type=int, default=5, help="repetitions, of which the median counts (default: 5)")
@@ -215,7 +224,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     figures["routes"] = [routes(type, size, options) for type in ("direct", "fanout", "topic") for size in sizes]
     names = ("warm", "cold", "warm enqueue", "cold enqueue")
     rows = [
-        [f"{each['type']}, {each['bindings']:,} bindings", *(report.figure(each[name]) for name in names)]
+        [f"{each['type']}, {each['bindings']:,} bindings", *map(shown, (each[name] for name in names))]
         for each in figures["routes"]
     ]
     print(report.table(["routes a second", *names], rows), "\n")
