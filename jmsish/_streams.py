@@ -55,8 +55,15 @@ def pieces_of(stream: Any, size: int) -> Iterator[Any]:
     if read is None:
         yield from stream
         return
-    while piece := read(size):
+    while piece := something(read(size)):
         yield piece
+
+
+def something(read: Any) -> Any:
+    """What a file gave.  Raises `BlockingIOError` for None, which says "nothing yet" and not "the end"."""
+    if read is None:
+        raise BlockingIOError("the stream has nothing to give just now; open a file to be sent so that its read blocks")
+    return read
 
 
 class Parts:

@@ -68,7 +68,8 @@ def test_sizes_of_sources() -> None:
             return False
 
     broken: Any = type("Broken", (), {"seekable": lambda self: True, "tell": lambda self: None})()
-    assert size_of_stream(io.BytesIO()) is size_of_stream(Pipe()) is size_of_stream([b"a"]) is size_of_stream(broken) is None
+    sizeless: list[Any] = [io.BytesIO(), Pipe(), [b"a"], broken]
+    assert [size_of_stream(each) for each in sizeless] == [None] * 4
 
 
 def test_pieces_of_sources() -> None:
@@ -77,3 +78,16 @@ def test_pieces_of_sources() -> None:
     assert [bytes(piece) for piece in pieces_of(b"abcde", 2)] == [b"ab", b"cd", b"e"]
     assert list(pieces_of(iter([b"a", b"b"]), 1)) == [b"a", b"b"]
     assert Parts(HEAD, None, 1 << 20).piece == LONGEST_PIECE and Parts(HEAD, None, 500).piece < 500
+
+
+def test_a_file_that_has_nothing_just_now_is_not_at_its_end() -> None:
+    """A non-blocking file says so by None; to take that for the end would send the half as the whole."""
+
+    class Pipe(io.RawIOBase):
+        gives = [b"one", None, b"two"]
+
+        def read(self, size: int = -1) -> Any:
+            return self.gives.pop(0)
+
+    with pytest.raises(BlockingIOError, match="read blocks"):
+        list(pieces_of(Pipe(), 10))

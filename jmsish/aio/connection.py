@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import warnings
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -128,6 +130,10 @@ class Connection(Closing):
                     if self._core.failure is None:
                         raise
             await self._driver.run(self._core.close())
+        except asyncio.CancelledError:  # who waits for nobody any more, still gives back what was not read, unmarked
+            with suppress(JMSError):
+                await self._driver.run(self._core.close())
+            raise
         finally:
             self._driver.stop()
 

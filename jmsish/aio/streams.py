@@ -9,7 +9,7 @@ from io import BytesIO
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from jmsish._streams import LONGEST_PIECE, pieces_of
+from jmsish._streams import LONGEST_PIECE, pieces_of, something
 from jmsish.client.arriving import ArrivingBody
 from jmsish.message import BytesMessage
 
@@ -96,12 +96,12 @@ async def awaited_pieces(stream: Any, size: int) -> AsyncIterator[Any]:
     """The octets of a file, or of what an iterable gives, asynchronous or not; what blocks is read in a thread."""
     read = getattr(stream, "read", None)
     if read is not None and inspect.iscoroutinefunction(read):
-        while piece := await read(size):
+        while piece := something(await read(size)):
             yield piece
     elif read is None and hasattr(stream, "__aiter__"):
         async for piece in stream:
             yield piece
     else:
         pieces = pieces_of(stream, size)
-        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+        while (piece := await asyncio.to_thread(next, pieces, pieces)) is not pieces:
             yield piece

@@ -115,17 +115,21 @@ class ClientSession:
 
     def has_sibling(self, consumer: CreditWindow) -> bool:
         """Asked for each message: it does not look through the consumers."""
-        return consumer.origin in self._crowds and bool(self.siblings(consumer))
+        if consumer.browsing or self.connection.options.cancel_on_commit == "never":
+            return False
+        return consumer.origin in self._crowds
 
     def forget(self, consumer: ClientConsumer) -> None:
         """A consumer closed: its siblings may be alone on their queue now, and take all the credit they want."""
         if consumer in self.consumers:
             self.strike(consumer)
-            self.note_listeners()
+            if consumer.listening:
+                self.note_listeners()
             if consumer.unsettled or consumer.in_transaction:
                 self.lingering.add(consumer)
-            for sibling in self.consumers:
-                sibling.replenish()
+            readers = self._readers.get(consumer.origin, ())
+            if len(readers) == 1:
+                readers[0].replenish()
 
     def end_reading(self) -> None:
         """The session goes on: what is being read and has not arrived whole is skipped."""

@@ -89,3 +89,18 @@ def test_a_listener_is_found_without_asking_the_others(rig: Rig) -> None:
     consumer.set_listening(True)
     assert session.next_for_listener() is not None
     rig.run(session.close())
+
+
+def test_closing_one_asks_no_other_consumer(rig: Rig) -> None:
+    """Once, each close looked through all of them, and in a crowd at one queue for each of them through all again."""
+    session, consumer = crowded(rig, AcknowledgeMode.AUTO)
+    sharers = [consumer, *(rig.consumer(session) for _ in range(2))]
+    everyone = session.consumers
+    untouched: Any = Untouched(everyone)
+    session.consumers = untouched
+    for each in sharers[:2]:
+        rig.run(each.close())
+    session.consumers = [each for each in everyone if each not in sharers[:2]]
+    assert not session.has_sibling(sharers[2])
+    assert [rig.receive(sharers[2]) for _ in range(9)] == [f"m{number}" for number in range(1, 10)]
+    rig.run(session.close())

@@ -161,6 +161,34 @@ def test_a_close_cancelled_at_any_turn_can_be_repeated(url: str, broker: jmsish.
     play(scene())
 
 
+def test_a_close_cancelled_while_a_listener_runs_gives_the_unread_back_unmarked(url: str) -> None:
+    """It is a close all the same, and not a cut, by which all would count as failed."""
+
+    async def scene() -> None:
+        connection = await aio.connect(url)
+        session = await connection.create_session()
+        queue = session.create_queue("q")
+        producer, consumer = await session.create_producer(queue), await session.create_consumer(queue)
+        for body in ("heard", "unread"):
+            await producer.send(body)
+        entered, leave = asyncio.Event(), asyncio.Event()
+
+        async def listener(_: Any) -> None:
+            entered.set()
+            await leave.wait()
+
+        consumer.listener = listener
+        await entered.wait()
+        assert await cancelled_after(5, connection.close()) is None and connection.is_closed
+        leave.set()
+        async with aio.connect(url) as other:
+            there = await (await other.create_session()).create_consumer(queue)
+            got = [await there.receive(timeout=5) for _ in range(2)]
+            assert [(m.body, m.delivery_count) for m in got if m is not None] == [("heard", 2), ("unread", 1)]
+
+    play(scene())
+
+
 def test_a_consumer_cancelled_at_any_turn_holds_nothing(url: str, broker: jmsish.EmbeddedBroker) -> None:
     """Its maker has it, or nobody: no messages lie in a buffer that no one reads, and a subscription is free."""
 
@@ -225,7 +253,6 @@ def test_a_temporary_queue_cancelled_at_any_turn_is_there_or_not(url: str, broke
 
     for turns in TURNS:
         play(scene(turns))
-
 
 
 def test_a_connect_cancelled_at_any_turn_leaves_no_connection(url: str, broker: jmsish.EmbeddedBroker) -> None:

@@ -100,3 +100,29 @@ def test_a_source_that_never_gives_holds_nobody_up(url: str, cancel: bool) -> No
                 assert second.body == PIECE * 2
 
     play(scene())
+
+
+class Pausing:
+    """An asynchronous file, or an iterable, that has nothing to give in the middle."""
+
+    def __init__(self) -> None:
+        self.gives = iter([b"one", None, b"two", b""])
+
+    async def read(self, size: int) -> Any:
+        return next(self.gives)
+
+
+@pytest.mark.parametrize("source", [Pausing, lambda: Pausing().gives])
+def test_a_source_that_gives_nothing_in_the_middle_is_not_at_its_end(url: str, source: Any) -> None:
+    """The message is taken back: its beginning would have been sent as the whole."""
+
+    async def scene() -> None:
+        async with aio.connect(url) as connection:
+            session = await connection.create_session()
+            queue = session.create_queue("q")
+            producer, consumer = await session.create_producer(queue), await session.create_consumer(queue)
+            with pytest.raises((BlockingIOError, TypeError), match="nothing to give|NoneType"):
+                await producer.send(stream=source())
+            assert await consumer.receive_no_wait() is None
+
+    play(scene())
