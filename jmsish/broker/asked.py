@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -138,6 +137,8 @@ def unpacked(value: Any, what: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
+        import json  # only who has flat bodies needs it
+
         return json.loads(value)
     except (ValueError, RecursionError) as error:
         raise Refused(BAD_REQUEST, f"{what} cannot be read as JSON: {error}") from None

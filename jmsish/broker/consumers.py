@@ -12,7 +12,7 @@ from collections import deque
 from jmsish.broker.choosing import SLICE, Search, first_after, has_for, matches, take_for
 from jmsish.broker.groups import Selects
 from jmsish.broker.order import FRONT, Entry, Place
-from jmsish.broker.queues import Queue
+from jmsish.broker.queues import NOBODY, Queue
 
 
 class Consumer:
@@ -132,6 +132,8 @@ class Turns:
 def enter(consumer: Consumer) -> None:
     """A consumer joins its queue; it is served once it asks."""
     queue = consumer.queue
+    if queue.consumers is NOBODY:
+        queue.consumers = {}
     queue.consumers[consumer.id] = consumer
     if queue.turns is None:
         queue.turns = Turns()
@@ -166,6 +168,7 @@ def leave(consumer: Consumer) -> None:
         queue.notice()
     elif not queue.consumers:
         queue.turns = queue.searches = None
+        queue.consumers = NOBODY
 
 
 def ask(consumer: Consumer, *, drain: bool = False) -> None:

@@ -13,7 +13,7 @@ from jmsish.broker.intake import Intake, address_of, subject_of
 from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.parking import Parked
 from jmsish.broker.patterns import LONGEST, is_endless
-from jmsish.broker.queues import Arrival, Queue
+from jmsish.broker.queues import NOBODY, Arrival, Queue
 from jmsish.broker.refusals import NOT_IMPLEMENTED, PRECONDITION_FAILED, RESOURCE_DELETED, Refusal, Unroutable
 from jmsish.broker.router import Topic
 from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Sink, Transaction
@@ -52,7 +52,7 @@ class IncomingLink:
         self._fed = False
         self._recent: tuple[Queue, ...] = ()
         """Where the last message went, if its subject decided."""
-        self._starving: list[Queue] = []
+        self._starving: list[Queue] | None = None
         """Full queues that will tell when there is room."""
         self.queue = queue
         self.topic = topic
@@ -70,6 +70,8 @@ class IncomingLink:
         self.sink: Sink | None = None
         """What takes its messages where that is neither queue nor topic."""
         if queue is not None:
+            if queue.producers is NOBODY:
+                queue.producers = {}
             queue.producers[self] = None
         if topic is not None:
             topic.exchange.join(self)
@@ -82,7 +84,8 @@ class IncomingLink:
         Called once all input is worked off: the engine has counted what came, the queue has it.
         """
         self._fed = False
-        self._stop_waiting()
+        if self._starving:
+            self._stop_waiting()
         queue, link = self.queue, self._link
         credit = CREDIT
         if queue is not None:
@@ -111,6 +114,8 @@ class IncomingLink:
             if queue.starved is None:
                 queue.starved = []
             queue.starved.append(self)
+            if self._starving is None:
+                self._starving = []
             self._starving.append(queue)
             return 0
         settings = queue.settings
@@ -408,16 +413,18 @@ class IncomingLink:
         queue = self.queue
         if queue is not None:
             queue.producers.pop(self, None)
+            if not queue.producers:
+                queue.producers = NOBODY
             self._connection.broker.router.lifetimes.left(queue)
         self._stop_waiting()
         if self.topic is not None:
             self.topic.exchange.leave(self)
 
     def _stop_waiting(self) -> None:
-        for queue in self._starving:
+        starving, self._starving = self._starving, None
+        for queue in starving or ():
             if queue.starved and self in queue.starved:
                 queue.starved.remove(self)
-        self._starving.clear()
 
 
 def _allows_released(source: object) -> bool:

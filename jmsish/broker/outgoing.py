@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from sys import maxsize
 from typing import TYPE_CHECKING, Any
 
 from jmsish.broker.consumers import Consumer, ask, enter, leave
@@ -81,8 +82,8 @@ class OutgoingLink(Consumer):
         """Whose queue it reads, if it is one of a subscription."""
         self.by_name = False
         """It reads that queue by its name: the subscription does not end because it is closed."""
-        self._largest = link.remote_max_message_size
-        """What the receiver takes at most, in octets; 0 says nothing."""
+        self._largest = link.remote_max_message_size or maxsize
+        """What the receiver takes at most, in octets."""
         self.gone = False
         """Link or session are over: nothing can be said to the receiver any more."""
         self._returned: list[Entry] | None = None
@@ -111,12 +112,14 @@ class OutgoingLink(Consumer):
                 self._deliver_large(entry, payload, history)
                 return
             payload = for_delivery(payload, history.count, history.expires, self.connection.broker.now())
-        if self._largest and len(payload) > self._largest:
+        size = len(payload)
+        if size > self._largest:
             self._keep_from(entry)
             self.queue.put_back(entry)
             return
-        self._touched[self.connection] = None
-        self.connection.room -= len(payload) + FRAME_ALLOWANCE
+        connection = self.connection
+        self._touched[connection] = None
+        connection.room -= size + FRAME_ALLOWANCE
         if self.transaction is not None:
             self._deliver_in(self.transaction, payload, entry)
         elif not self.presettled:
@@ -128,7 +131,7 @@ class OutgoingLink(Consumer):
         """The same, with a header written anew in front of octets that are not copied for it."""
         head, start = head_for_delivery(payload, history.count, history.expires, self.connection.broker.now())
         size = len(head) + len(payload) - start
-        if self._largest and size > self._largest:
+        if size > self._largest:
             self._keep_from(entry)
             self.queue.put_back(entry)
             return

@@ -8,7 +8,7 @@ offered the second of two returned messages before the first (redelivery b.5, 4)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from jmsish.broker.arrival import Arrival
 from jmsish.broker.calendar import Calendar
@@ -32,6 +32,9 @@ from jmsish.broker.policy import QueueSettings
 
 if TYPE_CHECKING:
     from jmsish.broker.consumers import Consumer, Turns
+
+NOBODY: Final[dict[Any, Any]] = {}
+"""Of an idle queue: who has none needs no dictionary of its own. Never written to."""
 
 
 class QueueHome(Protocol):
@@ -94,14 +97,14 @@ class Queue:
         self.passing: object = None
         """An exclusive queue goes to another consumer, once all is settled that others than this session's hold."""
         self.patience = SLICE
-        self.consumers: dict[int, Consumer] = {}
+        self.consumers: dict[int, Consumer] = NOBODY
         self.turns: Turns | None = None
         """Who is served when; made for the first consumer."""
         self.searches: list[Search] | None = None
         self.groups: Groups | None = None
         self.browsers: list[Consumer] | None = None
         self.draining: list[Consumer] | None = None
-        self.producers: dict[Producer, None] = {}
+        self.producers: dict[Producer, None] = NOBODY
         self.starved: list[Producer] | None = None
         """Producers that wait for room."""
         self.calendar: Calendar | None = None

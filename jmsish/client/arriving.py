@@ -17,6 +17,7 @@ from struct import error as struct_error
 from struct import unpack_from
 from typing import TYPE_CHECKING, Any
 
+from jmsish.client.answers import Answer
 from jmsish.client.procedures import Procedure, settle
 from jmsish.engine.codec import ReceivedMessage
 from jmsish.engine.outcomes import ACCEPTED, DecodeError
@@ -177,7 +178,7 @@ class ArrivingBody:
         session = self.consumer.session
         if session.closing:
             raise IllegalStateError("the session was closed while the body was read")
-        waiter = self._waiter = Future()
+        waiter = self._waiter = Answer()
         want(session.engine_session, True)
         try:
             yield waiter, session.connection.request_deadline()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from jmsish.client.answers import Answer
 from jmsish.client.own_session import OwnSession
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.producer import ClientProducer, Completion, rejection, unknown_outcome
@@ -73,10 +74,10 @@ class ClientConnection:
         """What sent messages carry as JMSXUserID (M22), or None."""
         self.prefixes: tuple[str, str] = ("", "")
         self.started = self.was_started = self.opening = self.closed = self._failed = False
-        self.authenticated: Future[None] = Future()
+        self.authenticated: Future[None] = Answer()
         """Done when frames may follow: the protocol is agreed upon and SASL, where there is any, went well."""
-        self.opened: Future[None] = Future()
-        self.shut: Future[None] = Future()
+        self.opened: Future[None] = Answer()
+        self.shut: Future[None] = Answer()
         self.calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.trace = trace_if_wanted(self.calls)
         self.exception_listener: Callable[[JMSError], Any] | None = None
@@ -85,23 +86,6 @@ class ClientConnection:
         """What is being acted on: where that is broken off, some outcomes in it are not told yet."""
         self._named = 0
         self._settling: dict[Link, Future[None]] = {}
-        self._rare = self._rare_events()
-
-    def _rare_events(self) -> dict[int, Callable[..., None]]:
-        return {
-            events.OPENED: self._on_opened,
-            events.CLOSED: self._on_closed,
-            events.BEGUN: self._on_begun,
-            events.ENDED: self._on_ended,
-            events.ATTACHED: self._on_attached,
-            events.DETACHED: self._on_detached,
-            events.FLOWED: self._on_flowed,
-            events.ABORTED: self._on_aborted,
-            events.PARTIAL: self._on_partial,
-            events.ARRIVED: self._on_arrived,
-            events.SENT: self._on_sent,
-            events.FAILED: self._on_failed,
-        }
 
     # -- bytes and time --------------------------------------------------------------------------------------------
 
@@ -125,9 +109,9 @@ class ClientConnection:
             elif kind == events.DISPOSED:
                 self._on_disposed(*event[1:])
             else:
-                action = self._rare.get(kind)
+                action = _RARE.get(kind)
                 if action is not None:
-                    action(*event[1:])
+                    action(self, *event[1:])
         self._at_hand = []
 
     def take_output(self) -> bytes:
@@ -281,7 +265,7 @@ class ClientConnection:
         if self._settling:
             self._check_settled(delivery.link)
 
-    def _complete(self, pending: deque[Completion], answered: Completion, error: JMSError | None) -> None:
+    def _complete(self, pending: deque[Completion] | None, answered: Completion, error: JMSError | None) -> None:
         """Callbacks come in the order of the sends, also where the answers do not (jms rule 98)."""
         if not pending or pending[0] is not answered:
             answered.answer = error
@@ -297,7 +281,7 @@ class ClientConnection:
     def outcomes_of(self, link: Link) -> Procedure[None]:
         """Wait until nothing sent on `link` is without its outcome."""
         if any(d.link is link for d in link.session.outgoing.values()):
-            waiting: Future[None] = Future()
+            waiting: Future[None] = Answer()
             self._settling[link] = waiting
             try:
                 yield waiting, self.close_deadline()
@@ -477,3 +461,19 @@ def check_client_id(client_id: Any) -> str:
     if not client_id:
         raise InvalidClientIDError("a client id is a text of at least one character")
     return client_id
+
+
+_RARE: dict[int, Callable[..., None]] = {
+    events.OPENED: ClientConnection._on_opened,
+    events.CLOSED: ClientConnection._on_closed,
+    events.BEGUN: ClientConnection._on_begun,
+    events.ENDED: ClientConnection._on_ended,
+    events.ATTACHED: ClientConnection._on_attached,
+    events.DETACHED: ClientConnection._on_detached,
+    events.FLOWED: ClientConnection._on_flowed,
+    events.ABORTED: ClientConnection._on_aborted,
+    events.PARTIAL: ClientConnection._on_partial,
+    events.ARRIVED: ClientConnection._on_arrived,
+    events.SENT: ClientConnection._on_sent,
+    events.FAILED: ClientConnection._on_failed,
+}

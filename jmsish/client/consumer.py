@@ -59,8 +59,8 @@ class ClientConsumer(CreditWindow):
         self.reader = Reader()
         self.by_priority = session.connection.options.local_priority and not browsing
         """The buffer is ordered by priority, not by arrival."""
-        self.attached: Future[None] = Future()
-        self.detached: Future[None] = Future()
+        self.attached: Future[None] = Answer()
+        self.detached: Future[None] = Answer()
         self.waiter: Future[None] | None = None
         self.unsettled = 0
         """Deliveries handed over and not yet settled: the link stays attached for them after a close."""

@@ -17,6 +17,7 @@ from collections.abc import Hashable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from jmsish.client.answers import Answer
 from jmsish.client.procedures import Procedure, settle
 from jmsish.engine.streaming import want
 from jmsish.errors import OperationTimeoutError
@@ -84,7 +85,7 @@ class CreditWindow:
             return self.drained
         if link is None or not link.remote_attached or (link.credit == 0 and not self._is_amid()):
             return None
-        self.drained = Future()
+        self.drained = Answer()
         link.flow(max(link.credit, 1), drain=True)
         return self.drained
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from jmsish.client.answers import Answer
 from jmsish.client.procedures import Procedure, fail, settle
 from jmsish.engine.outcomes import AmqpError
 from jmsish.errors import InvalidDestinationError, JMSError, error_for
@@ -24,8 +25,8 @@ class OwnLink:
         self.link = link
         self.what = what
         """What the link stands for, for error texts."""
-        self.attached: Future[None] = Future()
-        self.detached: Future[None] = Future()
+        self.attached: Future[None] = Answer()
+        self.detached: Future[None] = Answer()
         link.context = self
         session.links.add(self)
 
@@ -79,7 +80,7 @@ class OwnSession:
 
     def __init__(self, connection: ClientConnection, on_lost: Callable[[], None]) -> None:
         self.connection = connection
-        self.begun: Future[None] = Future()
+        self.begun: Future[None] = Answer()
         self.links: set[OwnLink] = set()
         self._on_lost = on_lost
         self._session: EngineSession | None = None

@@ -12,6 +12,7 @@ from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from jmsish.client.answers import Answer
 from jmsish.client.links import attach_producer, attaching
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.waiting import waits_to_send
@@ -64,14 +65,14 @@ class ClientProducer:
         self.session = session
         self.destination = destination
         self.link: Link | None = None
-        self.attached: Future[None] = Future()
-        self.detached: Future[None] = Future()
+        self.attached: Future[None] = Answer()
+        self.detached: Future[None] = Answer()
         self.credited: Future[None] | None = None
         self.relayed = True
         """Its own link takes what it sends; false of an anonymous one at a broker without ANONYMOUS-RELAY."""
         self.by_destination: dict[Destination, ClientProducer] = {}
         """Then: a link for each destination, the one last used at the end (M49)."""
-        self.pending: deque[Completion] = deque()
+        self.pending: deque[Completion] | None = None
         """Asynchronous sends in the order of their calls, which is that of their callbacks (jms rule 98)."""
         self.closed = False
         self.failure: JMSError | None = None
@@ -94,7 +95,7 @@ class ClientProducer:
         if controller is None:
             link.send(payload, context=context)
             if type(context) is Completion:
-                self.pending.append(context)
+                self.expect(context)
             return True
         if controller.posting is None:
             return False
@@ -102,6 +103,12 @@ class ClientProducer:
         link.send(payload, state=controller.posting, settled=True)
         self.told(context)
         return True
+
+    def expect(self, completion: Completion) -> None:
+        """An outcome is to come by a callback."""
+        if self.pending is None:
+            self.pending = deque()
+        self.pending.append(completion)
 
     def told(self, context: Future[Any] | Completion | None) -> None:
         """A posted message has no outcome of its own; its completion only says that it was sent."""
@@ -129,7 +136,7 @@ class ClientProducer:
                     continue
             if self.post(payload, context):
                 return
-            self.credited = Future()
+            self.credited = Answer()
             yield self.credited, deadline
 
     def target_for(self, destination: Destination) -> Procedure[ClientProducer]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from jmsish.client.answers import Answer
 from jmsish.client.procedures import Procedure
 from jmsish.client.producer import ClientProducer, Completion, rejection, too_large
 from jmsish.engine.conditions import EngineStateError
@@ -26,7 +27,7 @@ class StreamedSend:
         self._producer = producer
         self._session = producer.session
         self._context = context
-        self._early: Future[Any] = Future()
+        self._early: Future[Any] = Answer()
         """An outcome that the broker gives before it has all."""
         self._size = 0
         self.stream: OutgoingStream | None = None
@@ -51,7 +52,7 @@ class StreamedSend:
             if link is not None and link.credit > 0 and link.remote_attached:
                 self._open(controller)
                 return True
-            producer.credited = Future()
+            producer.credited = Answer()
             yield producer.credited, deadline
 
     def _open(self, controller: TransactionController | None) -> None:
@@ -93,7 +94,7 @@ class StreamedSend:
         if self._session.controller is None:
             stream.delivery.context = self._context
             if isinstance(self._context, Completion):
-                self._producer.pending.append(self._context)
+                self._producer.expect(self._context)
         else:
             self._producer.told(self._context)
 
@@ -103,7 +104,7 @@ class StreamedSend:
         assert stream is not None
         deadline = self._session.connection.send_deadline()
         while stream.waiting:
-            credited: Future[None] = Future()
+            credited: Future[None] = Answer()
             self._producer.credited = credited
             yield credited, deadline
             self._check()
@@ -116,8 +117,9 @@ class StreamedSend:
     def abort(self) -> None:
         """Give the message up; after its last part nothing is left to be given up."""
         stream, self.stream = self.stream, None
-        if self._context in self._producer.pending and stream is not None and stream.waiting:
-            self._producer.pending.remove(self._context)  # type: ignore[arg-type]  # it is in it
+        pending = self._producer.pending
+        if pending and self._context in pending and stream is not None and stream.waiting:
+            pending.remove(self._context)  # type: ignore[arg-type]  # it is in it
         if stream is None or self._session.failure is not None:
             return
         try:

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from jmsish.client.answers import Answer
 from jmsish.client.attaching import join
 from jmsish.client.ledger import ClientLedger
 from jmsish.client.procedures import Procedure, fail, settle, silenced
@@ -48,8 +49,8 @@ class ClientSession:
         self.mode = mode
         self.engine_session = engine_session
         engine_session.context = self
-        self.begun: Future[None] = Future()
-        self.ended: Future[None] = Future()
+        self.begun: Future[None] = Answer()
+        self.ended: Future[None] = Answer()
         self.consumers: list[ClientConsumer] = []
         self._readers: dict[Hashable, list[ClientConsumer]] = {}
         """They once more, without browsers, by the queue or subscription that they read."""
@@ -69,7 +70,7 @@ class ClientSession:
         """Whether a listener receives: then nobody else does (JMS 3.1, 6.2.6)."""
         self.controller = TransactionController(self) if mode is AcknowledgeMode.TRANSACTED else None
         self.prompted: Future[None] | None = None
-        self.ending: Future[None] = Future()
+        self.ending: Future[None] = Answer()
         """Done as soon as the session begins to close or has failed."""
         self.closing = False
         self.closed = False
@@ -189,7 +190,7 @@ class ClientSession:
         if self.closing or self.failure is not None:
             return None
         if self.prompted is None:
-            self.prompted = Future()
+            self.prompted = Answer()
         prompted = self.prompted
         if self.connection.started and self._ready_to_listen():
             self.prompt()

@@ -64,7 +64,7 @@ class TransactionController:
         self.session = session
         self.state = NONE
         self.link: Link | None = None
-        self.attached: Future[None] = Future()
+        self.attached: Future[None] = Answer()
         self.declaring: Future[Any] | None = None
         self.discharging: Future[Any] | None = None
         self.committing = False
@@ -87,7 +87,7 @@ class TransactionController:
         """Attach the control link and declare the first transaction behind it; done when the link is granted."""
         connection = self.session.connection
         name = connection.unique_name("coordinator")
-        attached = self.attached = Future()
+        attached = self.attached = Answer()
         self.link = self.session.engine_session.sender(
             name,
             source=Source(address=name, outcomes=OUTCOMES),

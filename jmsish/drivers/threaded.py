@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from threading import get_ident
@@ -65,7 +64,7 @@ class ThreadedDriver:
         self._packet = COALESCE_OCTETS if isinstance(transport, PipeEnd) else LINGER_OCTETS
         self._tick_at = 0.0
         self._waiters: dict[threading.Lock, Future[Any]] = {}
-        self._left: deque[Callable[[], None]] = deque()  # what finalizers have left to be done
+        self._left: list[Callable[[], None]] = []  # what finalizers have left to be done
         self._broken: JMSError | None = None  # a write failed, for this reason: nothing more is written
         self._stopped = False
         self._pause = threading.Lock()
@@ -473,7 +472,7 @@ class ThreadedDriver:
     def _do_what_was_left(self) -> None:
         while self._left:
             self.core.now = monotonic()
-            self._left.popleft()()
+            self._left.pop(0)()
             self._wake()
 
     def stop(self) -> None:

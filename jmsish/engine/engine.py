@@ -63,6 +63,8 @@ DISCARD_LIMIT = 64 << 20
 class Engine(Endpoint):
     """One connection."""
 
+    _deaf = False  # Nothing more is read. (Here, because objects of thirty attributes of their own are twice as large.)
+
     def __init__(
         self,
         *,
@@ -114,7 +116,6 @@ class Engine(Endpoint):
         self._chunks: list[bytes] = []
         self._chunked = 0
         self._needed = 0
-        self._deaf = False  # Nothing more is read.
         self.frames_limit = MIN_MAX_FRAME_SIZE  # W13: until the peer's open.
 
     # -- what the owner asks -------------------------------------------------------------------------------------------
@@ -486,8 +487,7 @@ class Engine(Endpoint):
         if self._deaf:
             return
         error = AmqpError(condition, description)
-        if self.error is None:
-            self.error = error
+        self.error = self.error or error
         if self._handshake.done and not self.mute:
             # Part 2, 2.4.3: even a connection that goes wrong at once is opened before it is closed.
             try:
