@@ -24,6 +24,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.longrepr = f"skipped where JMSISH_CI=1 wants everything run: {call.excinfo and call.excinfo.value}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run in several processes, those of peers run in one, so that each foreign broker is started once."""
+    for item in items:
+        if "/tests/interop/" in item.path.as_posix():
+            item.add_marker(pytest.mark.xdist_group("peers"))
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _wanted() -> None:
     if os.environ.get("JMSISH_INTEROP") == "0":
