@@ -57,6 +57,11 @@ class ArrivingMessage(ReceivedMessage):
         self.body()
         return b""
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Half a message is not pickled."""
+        self.body()
+        return super().__reduce__()
+
 
 def begin_arrival(delivery: Delivery) -> bool:
     """Make a delivery that is partly here one that is read while it arrives, if it is a BytesMessage."""

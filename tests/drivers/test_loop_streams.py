@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -124,5 +125,22 @@ def test_a_source_that_gives_nothing_in_the_middle_is_not_at_its_end(url: str, s
             with pytest.raises((BlockingIOError, TypeError), match="nothing to give|NoneType"):
                 await producer.send(stream=source())
             assert await consumer.receive_no_wait() is None
+
+    play(scene())
+
+
+def test_half_a_message_is_not_pickled(url: str) -> None:
+    """It says why, and what reads it."""
+
+    async def scene() -> None:
+        async with aio.connect(url, stream_threshold=10_000) as connection:
+            session = await connection.create_session()
+            queue = session.create_queue("q")
+            producer, consumer = await session.create_producer(queue), await session.create_consumer(queue)
+            await producer.send(stream=pieces())
+            message: Any = await consumer.receive(timeout=5)
+            with pytest.raises(jmsish.IllegalStateError, match="still arriving"):
+                pickle.dumps(message)
+            assert await message.open().read() == PIECE * PIECES
 
     play(scene())
