@@ -16,6 +16,7 @@ from jmsish.destination import Queue
 from jmsish.engine.codec import AMQP_VALUE, DATA, ReceivedMessage, encode_for_send, encode_message
 from jmsish.errors import MessageFormatError, MessageNotWriteableError
 from jmsish.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage, message_from
+from jmsish.message.pickling import unpickled
 from jmsish.types import Byte, Symbol
 
 PICKLE = "application/x-python-serialize"
@@ -161,6 +162,24 @@ def test_plain_values_need_no_class(value: Any) -> None:
 @pytest.mark.parametrize("value", [Colour.RED, [Colour.RED]], ids=repr)
 def test_members_of_enumerations(value: Any) -> None:
     assert pickled(value).unpickle(allow=[Colour]) == value
+
+
+def by_getattr(kind: type, name: str) -> bytes:
+    """A pickle that calls ``getattr(kind, name)``, as Python 3.11.0 to 3.11.3 writes members of enumerations."""
+    octets = b"\x80\x04cbuiltins\ngetattr\n" + pickle.dumps(kind, 0)[:-1] + pickle.dumps(name, 0)[:-1] + b"\x86R."
+    assert pickle.loads(octets) == getattr(kind, name)
+    return octets
+
+
+def test_members_of_enumerations_as_some_versions_write_them() -> None:
+    assert unpickled(by_getattr(Colour, "RED"), [Colour]) is Colour.RED
+
+
+@pytest.mark.parametrize(("kind", "name", "allow"), [(Colour, "RED", []), (Order, "__init__", [Order]),
+                                                     (Colour, "__doc__", [Colour])])  # fmt: skip
+def test_no_attribute_of_anything_else_is_had(kind: type, name: str, allow: list[type]) -> None:
+    with pytest.raises(MessageFormatError):
+        unpickled(by_getattr(kind, name), allow)
 
 
 @pytest.mark.parametrize("allow", [[], [Order], [Order, datetime.date], [Line]])

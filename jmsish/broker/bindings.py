@@ -152,7 +152,9 @@ class Bound:
     @property
     def matched(self) -> int:
         """How many messages it has wanted; if its table has told it of all (:meth:`Table.count`)."""
-        return self.counted if self.alone is None else self.counted + self.alone.hits
+        if self.alone is None or self.accepts is not None or self.queue is None:
+            return self.counted  # who looks at each message, and who leads on, counts by itself
+        return self.counted + self.alone.hits
 
 
 def _both(accepts: Accepts | None, selects: Predicate | None) -> Accepts | None:
