@@ -108,7 +108,13 @@ class Freezes:
             self._home.remind(self._home.now() + timeout, Patience(give_up))
 
     def _waits_for_itself(self, freeze: Freeze) -> bool:
-        """Whether the holder of the gate it waits at waits, perhaps by others, for what its own owner holds."""
+        """Whether the holder of the gate it waits at waits, perhaps by others, for what its own owner holds.
+
+        Or whether it stands behind another freeze of its owner, which begins no block while this one waits (as where
+        a signal freezes in a thread that waits for the same already).
+        """
+        if any(each is not freeze and each.gate is freeze.gate for each in self._of[freeze.owner]):
+            return True
         seen: set[object] = set()
         waiting = [freeze]
         while waiting:

@@ -24,7 +24,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from jmsish.drivers.alarm import Alarm
 from jmsish.drivers.transport import HIGH_WATER, LOW_WATER, Outlet, PipeEnd
-from jmsish.errors import ConnectionLostError
+from jmsish.errors import ConnectionLostError, IllegalStateError
 
 __all__ = ["BrokerCore", "BrokerDriver", "Lane", "ServerConnection", "SteppedClock"]
 
@@ -171,18 +171,28 @@ class BrokerDriver:
             self._alarm.set(0.0)
 
     def call(self, function: Callable[[], _T]) -> _T:
-        """Run ``function`` as the owner of the broker, and then what follows from it."""
+        """Run ``function`` as the owner of the broker, and then what follows from it.
+
+        ``IllegalStateError`` from inside the broker itself (in its clock, or in a signal that came while this thread
+        was at work in it), instead of a wait without end.
+        """
+        if self._lock.locked() and self._is_inside(sys._getframe(1)):
+            raise IllegalStateError("this was called from inside the broker, while it works: it would wait for itself")
         woken: dict[Outlet, None] = {}
         try:
             with self._lock:
-                try:
-                    return function()
-                finally:
-                    self._serve(woken)
+                return self._run(function, woken)
         finally:
             for outlet in woken:
                 outlet.wake()
             self.pump()
+
+    def _run(self, function: Callable[[], _T], woken: dict[Outlet, None]) -> _T:
+        """Lock held."""
+        try:
+            return function()
+        finally:
+            self._serve(woken)
 
     def _serve(self, woken: dict[Outlet, None]) -> None:
         """One round, under the lock: input, dispatch, time, dispatch, output. ``woken`` gets whom it was for."""
@@ -363,7 +373,9 @@ class BrokerDriver:
 
         The stack tells, so that nobody else has to keep a record.
         """
-        frame: FrameType | None = sys._getframe(1)
+        return self._is_inside(sys._getframe(1))
+
+    def _is_inside(self, frame: FrameType | None) -> bool:
         while frame is not None:
             if frame.f_code in _INSIDE and frame.f_locals.get("self") is self:
                 return True
@@ -391,4 +403,4 @@ class BrokerDriver:
         self._alarm.join(timeout=5)
 
 
-_INSIDE = (BrokerDriver.call.__code__, BrokerDriver._serve.__code__)
+_INSIDE = (BrokerDriver._run.__code__, BrokerDriver._serve.__code__)
