@@ -85,7 +85,12 @@ class EmbeddedBroker:
         self._listeners: list[Listener] = []
         self._running = False
         self._life = threading.RLock()  # start, stop and listen, one at a time
-        self._prepare()
+        try:
+            self._prepare()
+        except (ValueError, TypeError) as error:
+            if type(error) not in (ValueError, TypeError) or not isinstance(config, (str, os.PathLike)):
+                raise
+            raise type(error)(f"{os.fspath(config)}: {error}") from error
 
     def _prepare(self) -> None:
         self._broker = Broker(self._name, self._config, clock=self._clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +195,14 @@ def test_one_binding_said_twice_is_one() -> None:
     binding = {"exchange": "amq.fanout", "queue": "q"}
     config = BrokerConfig.from_mapping({"bindings": [binding, binding], **QUEUES})
     assert config.bindings == (Binding("amq.fanout", "q"),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['[exchanges."a/b"]\ntype = "topic"', '[exchanges.x]\ntype = "fan"', "exchanges = 3", "[[bindings]]", "[queues"],
+)
+def test_what_is_wrong_in_a_file_is_told_with_its_path(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "broker.toml"
+    path.write_text(text)
+    with pytest.raises((ValueError, TypeError), match=re.escape(f"{path}: ")):
+        EmbeddedBroker(config=path)

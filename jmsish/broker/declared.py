@@ -31,7 +31,10 @@ def exchanges_of(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, ExchangeC
         _check_keys(table, EXCHANGE_KEYS, where)
         type = table.get("type")
         if name not in PREDECLARED:
-            check_name(name)
+            try:
+                check_name(name)
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}") from None
         elif type is not None and type != PREDECLARED[name]:
             raise ValueError(f"{where}: its type is {PREDECLARED[name]!r}, not {type!r}")
         check_type(type, where)
