@@ -8,6 +8,7 @@ import time
 import pytest
 
 import jmsish
+from jmsish import InvalidDestinationError
 from tests.broker.frozen import Play
 
 
@@ -42,3 +43,25 @@ def test_a_freeze_behind_one_that_its_own_holder_waits_for_is_refused() -> None:
     assert waiting.is_held
     play.thaw(waiting)
     assert play.all_open()
+
+
+@pytest.mark.parametrize("outer", [False, True])
+def test_g1_a_queue_that_goes_fails_only_the_block_that_was_to_bind_it(outer: bool) -> None:
+    play = Play()
+    play.exchange()
+    play.queues("q", "r")
+    play.bind("x", "q")
+    freeze = play.held()
+    if outer:
+        play.stage(freeze, "r")
+    inner = play.held()
+    play.stage(inner, "r", "other")
+    play.broker.delete_queue("r")
+    play.freezes.release(inner, commit=False)
+    play.stage(freeze, "q", "late")
+    if outer:
+        with pytest.raises(InvalidDestinationError, match="the queue r was deleted meanwhile"):
+            play.thaw(freeze)
+    else:
+        play.thaw(freeze)
+    assert play.bound() == ([("q", "k")] if outer else [("q", "k"), ("q", "late")]) and play.all_open()

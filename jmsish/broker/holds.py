@@ -50,8 +50,10 @@ class Hold:
     def back_to(self, mark: Mark) -> None:
         """Forget what was collected since."""
         self.changes.back_to(mark)
+        self.lost = None
         for target in self.gone:
-            self.changes.unbind_gone(target)
+            if self.changes.unbind_gone(target):
+                self.lost = target
 
     def forget(self) -> None:
         """Nothing of what was collected is to be; what is gone is gone."""

@@ -304,7 +304,7 @@ def test_b2_a_chain_of_exchanges_frozen_here_and_there_loses_doubles_and_reorder
     peers = [play.connect() for _ in range(2)]
     senders = {f"{name}{who}": play.publisher(name, peer) for who, peer in enumerate(peers) for name in chain}
     sent, answers, holds = dict.fromkeys(senders, 0), [], []
-    for _ in range(150):
+    for number in range(150):
         step = chance.random()
         if step < 0.7:
             line = chance.choice(list(senders))
@@ -313,7 +313,7 @@ def test_b2_a_chain_of_exchanges_frozen_here_and_there_loses_doubles_and_reorder
             )
             sent[line] += 1
         elif step < 0.85:
-            holds.append(play.freeze(*chance.sample(chain, chance.choice([1, 1, 2])), owner=len(answers)))
+            holds.append(play.freeze(*chance.sample(chain, chance.choice([1, 1, 2])), owner=number))
         elif holds:
             freeze = holds.pop(chance.randrange(len(holds)))
             if freeze.is_held:
