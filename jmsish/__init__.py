@@ -18,11 +18,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jmsish._facade import ConnectionMetaData
 from jmsish._version import VERSION as __version__
 from jmsish.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jmsish.embedded import Binding, EmbeddedBroker
 from jmsish.errors import *  # noqa: F403
 from jmsish.errors import __all__ as _errors
 from jmsish.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
@@ -42,9 +43,6 @@ from jmsish.sync import (
     create_context,
 )
 from jmsish.types import Byte, Char, Double, Float, Int, Long, Short
-
-if TYPE_CHECKING:
-    from jmsish.embedded import Binding, EmbeddedBroker
 
 __all__ = [
     "AcknowledgeMode",
@@ -88,14 +86,9 @@ __all__ = [
 
 _ON_REQUEST = ("aio", "testing")
 """Rooms that not everybody needs, and that would make the import slower: loaded when somebody names them."""
-_OF_THE_BROKER = ("Binding", "EmbeddedBroker")
-"""And these names: who only connects needs no broker."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _ON_REQUEST:
         return import_module(f"jmsish.{name}")
-    if name in _OF_THE_BROKER:
-        value = globals()[name] = getattr(import_module("jmsish.embedded"), name)
-        return value
     raise AttributeError(f"module 'jmsish' has no attribute {name!r}")

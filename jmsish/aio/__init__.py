@@ -12,11 +12,6 @@
             await session.commit()
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-import jmsish
 from jmsish._facade import ConnectionMetaData
 from jmsish._version import VERSION as __version__
 from jmsish.aio.connection import Connection, ConnectionFactory, connect, create_context
@@ -25,15 +20,13 @@ from jmsish.aio.context import JMSConsumer, JMSContext, JMSProducer
 from jmsish.aio.producer import MessageProducer
 from jmsish.aio.session import Session
 from jmsish.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jmsish.embedded import Binding, EmbeddedBroker
 from jmsish.errors import *  # noqa: F403
 from jmsish.errors import __all__ as _errors
 from jmsish.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from jmsish.modes import AcknowledgeMode, DeliveryMode
 from jmsish.selector import Selector
 from jmsish.types import Byte, Char, Double, Float, Int, Long, Short
-
-if TYPE_CHECKING:
-    from jmsish.embedded import Binding, EmbeddedBroker
 
 __all__ = [
     "AcknowledgeMode",
@@ -74,9 +67,3 @@ __all__ = [
     "create_context",
     *_errors,
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("Binding", "EmbeddedBroker"):
-        return getattr(jmsish, name)
-    raise AttributeError(f"module 'jmsish.aio' has no attribute {name!r}")
