@@ -11,6 +11,7 @@ import pytest
 import jmsish
 from jmsish import Binding, EmbeddedBroker, InvalidDestinationError
 from jmsish.broker import BrokerConfig
+from jmsish.types import ULong
 
 
 @pytest.mark.parametrize("type", ["direct", "topic", "fanout", "headers"])
@@ -206,3 +207,34 @@ def test_what_is_wrong_in_a_file_is_told_with_its_path(text: str, tmp_path: Path
     path.write_text(text)
     with pytest.raises((ValueError, TypeError), match=re.escape(f"{path}: ")):
         EmbeddedBroker(config=path)
+
+
+@pytest.mark.parametrize("type", ["direct", "topic", "fanout", "headers"])
+def test_a_key_that_fits_into_no_message_is_refused(type: str) -> None:
+    with EmbeddedBroker() as broker:
+        broker.declare_queue("q")
+        with pytest.raises(ValueError, match="half a character"):
+            broker.declare_exchange("x", type).bind(
+                "q", "half \ud800", {"x-match": "all"} if type == "headers" else None
+            )
+        assert broker.exchange("x").bindings() == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"half \ud800": 1}, {"a": "half \ud800"}, {"x-a": object()}, {"x-a": 1 << 70}, {"x-half \ud800": 1}]
+)
+def test_arguments_that_fit_into_no_message_are_refused_for_they_would_hide_all_bindings(arguments: Any) -> None:
+    with EmbeddedBroker() as broker:
+        broker.declare_queue("q")
+        with pytest.raises(ValueError, match=r"half a character|has no AMQP form"):
+            broker.declare_exchange("x", "headers").bind("q", "k", {"x-match": "all", **arguments})
+        assert broker.exchange("x").bindings() == []
+
+
+def test_a_number_that_only_fits_without_a_sign_can_be_asked_for_and_told() -> None:
+    with EmbeddedBroker() as broker:
+        broker.declare_queue("q")
+        view = broker.declare_exchange("x", "headers")
+        assert view.bind("q", "k", {"x-match": "all", "a": (1 << 64) - 1})
+        (binding,) = view.bindings()
+        assert binding.arguments == {"x-match": "all", "a": (1 << 64) - 1} and type(binding.arguments["a"]) is ULong

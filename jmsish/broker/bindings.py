@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from jmsish.broker.headers import Criteria
 from jmsish.broker.patterns import normalised
 from jmsish.broker.policy import near_miss
+from jmsish.engine.encoding import encode
 from jmsish.engine.selecting import Predicate, predicate
 from jmsish.errors import InvalidSelectorError
 from jmsish.selector import Selector
+from jmsish.types import ULong
 
 if TYPE_CHECKING:
     from jmsish.broker.exchanges import Exchange
@@ -31,6 +33,8 @@ SELECTOR: Final = "x-filter-jms-selector"
 """The argument that is a selector: the binding takes what it selects."""
 EXCLUSIVE: Final = "qpid.exclusive-binding"
 """The argument, of direct exchanges, that makes a binding take the place of all others with its key."""
+
+_LARGEST_LONG: Final = (1 << 63) - 1
 
 Accepts = Callable[[bytes, int, object], bool]
 """Whether a binding wants a message: its octets, its failed deliveries so far, the connection it came on."""
@@ -72,6 +76,8 @@ def understood(type: str, key: str, arguments: Mapping[str, Any] | None) -> tupl
     """
     if not isinstance(key, str):
         raise TypeError(f"the key of a binding is a str, not {_kind(key)}")
+    if not key.isascii():
+        _check_form(key, "the key of a binding")
     if type == TOPIC:
         key = normalised(key)
     if arguments is None and type != HEADERS:
@@ -95,9 +101,30 @@ def _asked(type: str, arguments: Mapping[str, Any]) -> Asked:
         for name in arguments:
             if name not in known:
                 raise ValueError(f"a {type} exchange knows no argument {name!r}: {near_miss(name, known)}")
+    for name, value in sayable(arguments).items():
+        _check_form(name, "the name of an argument")
+        _check_form(value, f"the argument {name!r}")
     if selector is None:
         return Asked(criteria, None, exclusive)
     return Asked(criteria, selector.text, exclusive, predicate(selector))
+
+
+def sayable(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of the arguments, as they are told: whole numbers that only fit without a sign are such."""
+    return {
+        name: ULong(value) if type(value) is int and _LARGEST_LONG < value <= 2 * _LARGEST_LONG + 1 else value
+        for name, value in arguments.items()
+    }
+
+
+def _check_form(value: object, what: str) -> None:
+    """Whatever a binding asks must fit into a message: one that does not would make all of them unreadable."""
+    try:
+        encode(value)
+    except UnicodeEncodeError:
+        raise ValueError(f"{what} is {value!r}: half a character is no text") from None
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{what} is {value!r}, and has no AMQP form: {error}") from None
 
 
 def _selector(text: object) -> Selector | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jmsish.broker.bindings import EXCHANGE, QUEUE, Accepts, Binding, Bound, identity, understood
+from jmsish.broker.bindings import EXCHANGE, QUEUE, Accepts, Binding, Bound, identity, sayable, understood
 from jmsish.errors import InvalidDestinationError, InvalidSelectorError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Changes:
                     "unbind it first, or say replace"
                 )
             self._remove(existing)
-        copy = None if arguments is None else dict(arguments)
+        copy = None if arguments is None else sayable(arguments)
         binding = Binding(exchange.name, target.name, key, copy, target.kind)
         bound = Bound(binding, target, asked, accepts)
         self.table = self.table.bind(bound)

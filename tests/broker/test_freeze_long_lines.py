@@ -7,8 +7,13 @@ import random
 import pytest
 
 from jmsish.broker import freezes
+from jmsish.engine.values import encode_string
 from tests.broker.frozen import Play
-from tests.broker.world import message
+from tests.broker.world import message, properties
+
+
+def about(subject: str) -> bytes:
+    return properties(b"\x40", b"\x40", b"\x40", encode_string(subject))
 
 
 def test_long_lines_at_two_exchanges_of_one_way_come_to_an_end() -> None:
@@ -63,3 +68,25 @@ def test_lines_called_a_few_at_a_time_lose_double_and_reorder_nothing(
     for name, count in sent.items():
         numbers = [int(body.partition(":")[2]) for body in play.bodies("qa") if body.startswith(name)]
         assert numbers == list(range(count))
+
+
+def test_f1_credit_that_is_given_beside_what_waits_is_less_by_that() -> None:
+    play = Play()
+    for name, type in (("x", "direct"), ("y", "fanout")):
+        play.exchange(name, type)
+    play.queues("q")
+    play.bind("x", "q", "free")
+    play.broker.exchange("x").bind_exchange("y", "held")
+    play.bind("y", "q", "")
+    sender = play.publisher("x")
+    freeze = play.held("y")
+    for number in range(1000):  # all of them in one piece: the first 600 are routed, and then there is credit to give
+        sender.transfer(message("m", properties=about("free" if number < 600 else "held")))
+    play.run()
+    assert play.depth("q") == (600, 0) and play.gate("y").waiting == 400
+    while sender.link.credit:
+        sender.transfer(message("m", properties=about("held")))
+    play.run()
+    assert play.gate("y").waiting == 1000
+    play.thaw(freeze)
+    assert sender.link.credit > 500 and play.all_open()
