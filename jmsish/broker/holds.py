@@ -121,6 +121,8 @@ class Freeze(Waiter):
         for hold in self._all():
             if hold.exchange.name == name:
                 return hold
+        if name in self.names:
+            raise InvalidDestinationError(f"the exchange {name!r} was deleted meanwhile, and is not frozen any more")
         raise ValueError(f"{name!r} is not among the exchanges of this freeze: {', '.join(map(repr, self.names))}")
 
     def _all(self) -> Iterator[Hold]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jmsish.broker.gates import WRITER, Gate, Waiter
 from jmsish.broker.outgoing import OutgoingLink
+from jmsish.engine.endpoint import LOCAL_OPEN
+from jmsish.engine.outcomes import AmqpError
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
     from jmsish.engine.link import Link
+
+_log = logging.getLogger("jmsish.broker")
 
 
 class Pending(Waiter):
@@ -43,7 +48,16 @@ class Pending(Waiter):
     def go(self) -> None:
         """Answer as if the attach had come now."""
         link, connection = self._link, self._connection
-        terminal = self._answer(connection, link)
+        try:
+            terminal = self._answer(connection, link)
+        except Exception:
+            # Whose freeze has ended now is not to hear of it, nor those behind it in the line; whoever attaches is.
+            _log.exception("a fault met an attach that had waited for a frozen exchange")
+            terminal, fault = None, AmqpError("amqp:internal-error", "the attach met a fault of the broker")
+            if link.allows(LOCAL_OPEN):
+                link.refuse(fault)
+            else:
+                link.detach(closed=True, error=fault)
         link.context = terminal
         terminals = link.session.context
         if self in terminals:

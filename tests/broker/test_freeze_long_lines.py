@@ -6,9 +6,11 @@ import random
 
 import pytest
 
-from jmsish.broker import freezes
+from jmsish import InvalidDestinationError
+from jmsish.broker import attach, freezes
 from jmsish.engine.values import encode_string
-from tests.broker.frozen import Play
+from tests.broker.frozen import ACCEPTED, Play
+from tests.broker.pubsub import subscriber
 from tests.broker.world import message, properties
 
 
@@ -90,3 +92,37 @@ def test_f1_credit_that_is_given_beside_what_waits_is_less_by_that() -> None:
     assert play.gate("y").waiting == 1000
     play.thaw(freeze)
     assert sender.link.credit > 500 and play.all_open()
+
+
+def test_d3_an_attach_that_meets_a_fault_at_the_thaw_ends_and_stops_nobody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    play = Play()
+    play.exchange("news", "topic")
+    play.queues("q")
+    play.bind("news", "q", "#")
+    freeze = play.held("news")
+    receiver = subscriber(play.connect("c"))
+    (answers,) = play.publisher("news").send("m")
+
+    def fault(*_: object, **__: object) -> None:
+        raise RuntimeError("no fault of the one who freezes")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(attach, "_subscribe", fault)
+        play.thaw(freeze)
+    assert receiver.detached and play.bodies("q") == ["m"] and answers == [ACCEPTED] and play.all_open()
+
+
+def test_h2_an_exchange_that_its_holder_deleted_is_said_to_be_gone() -> None:
+    play = Play()
+    play.exchange("x")
+    play.exchange("y")
+    freeze = play.held("x", "y")
+    play.broker.delete_exchange("x")
+    with pytest.raises(InvalidDestinationError, match="'x' was deleted meanwhile"):
+        freeze.hold_of("x")
+    with pytest.raises(ValueError, match="'z' is not among"):
+        freeze.hold_of("z")
+    play.thaw(freeze)
+    assert play.all_open()
