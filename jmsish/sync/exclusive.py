@@ -11,23 +11,33 @@ from jmsish.errors import ConcurrencyError
 
 
 class Exclusive:
-    """Held by the thread that uses a session, for as long as its call lasts; the same thread may enter again."""
+    """Held by the thread that uses a session, for as long as its call lasts; the same thread may enter again.
+
+    A Ctrl-C may come between any two steps here. The lock knows by itself who has it, so that what was taken in the
+    very moment of an interrupt is given back, and a close does not wait for a thread that is not there.
+    """
 
     __slots__ = ("_depth", "_lock", "_owner", "_process")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._owner = 0
         self._depth = 0
         self._process = getpid()
 
     def __enter__(self) -> None:
         me = get_ident()
-        if self._lock.acquire(False):
+        if self._owner == me:
+            self._depth += 1
+            return
+        try:
+            if not self._lock.acquire(False):
+                raise refusal(me, self._owner)
             self._owner = me
-        elif self._owner != me:
-            raise refusal(me, self._owner)
-        self._depth += 1
+            self._depth = 1
+        except BaseException:
+            self._give_back()
+            raise
 
     def __exit__(self, *failure: Any) -> None:
         self.leave()
@@ -54,12 +64,24 @@ class Exclusive:
         me = get_ident()
         if self._process != getpid():  # in a child made by fork: whoever used it is not here
             self.__init__()  # type: ignore[misc]
-        if self._owner != me:
+        if self._owner == me:
+            self._depth += 1
+            return True
+        try:
             if not self._lock.acquire(timeout=-1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)):
                 return False
             self._owner = me
-        self._depth += 1
+            self._depth = 1
+        except BaseException:
+            self._give_back()
+            raise
         return True
+
+    def _give_back(self) -> None:
+        """Entering was refused, or interrupted: then the lock may be ours already."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._owner = self._depth = 0
+            self._lock.release()
 
 
 def refusal(me: int, owner: int) -> ConcurrencyError:

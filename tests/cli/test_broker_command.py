@@ -15,13 +15,20 @@ import jmsish
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
+def hear_interrupts() -> None:
+    """Who runs the tests in the background has them, and all that they start, ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def start() -> Iterator[Start]:
     processes: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "jmsish", *arguments]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts
+        )
         processes.append(process)
         return process
 

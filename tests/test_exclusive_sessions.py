@@ -1,0 +1,84 @@
+"""A session is used by one thread at a time, and by none once its thread has left it, whatever interrupted that."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from jmsish.errors import ConcurrencyError
+from jmsish.sync.exclusive import Exclusive
+
+
+class InterruptedLock:
+    """A lock that is taken, and then Ctrl-C comes before the taker is told."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.interrupts = 1
+
+    def acquire(self, *arguments: Any, **named: Any) -> bool:
+        taken = self._lock.acquire(*arguments, **named)
+        if self.interrupts:
+            self.interrupts -= 1
+            raise KeyboardInterrupt
+        return taken
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def _is_owned(self) -> bool:
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]
+
+
+def refused_elsewhere(exclusive: Exclusive) -> bool:
+    """Whether another thread is refused."""
+    refused: list[bool] = []
+
+    def enter() -> None:
+        try:
+            with exclusive:
+                refused.append(False)
+        except ConcurrencyError:
+            refused.append(True)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    return refused[0]
+
+
+def test_one_thread_at_a_time_however_often_it_enters() -> None:
+    exclusive = Exclusive()
+    with exclusive, exclusive:
+        assert exclusive.wait(0)
+        assert refused_elsewhere(exclusive)
+        exclusive.leave()
+        assert refused_elsewhere(exclusive)
+    assert not refused_elsewhere(exclusive)
+
+
+@pytest.mark.parametrize("way", ["with", "wait"])
+def test_an_interrupt_in_the_moment_of_entering_leaves_nobody_in(way: str) -> None:
+    exclusive = Exclusive()
+    exclusive._lock = InterruptedLock()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        if way == "wait":
+            exclusive.wait(5)
+        else:
+            with exclusive:
+                raise AssertionError("the interrupt comes before the body")
+    assert not refused_elsewhere(exclusive)
+    assert exclusive.wait(0)
+    exclusive.leave()
+    assert not refused_elsewhere(exclusive)
+
+
+def test_who_is_refused_takes_nothing_away() -> None:
+    exclusive = Exclusive()
+    with exclusive:
+        assert refused_elsewhere(exclusive) and refused_elsewhere(exclusive)
+        assert exclusive.wait(0)
+        exclusive.leave()
+    assert not refused_elsewhere(exclusive)
