@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.interop import fetch
+from tests.interop import brokers, fetch
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = "tests.bench.clients"
@@ -138,16 +138,6 @@ def our_broker(*, profiling: bool = False) -> Iterator[str]:
 @contextmanager
 def artemis() -> Iterator[str]:
     """Apache Artemis without persistence. Raises `fetch.Missing` where it cannot be had."""
-    from tests.interop.conftest import _free_port, _running
-
-    home = fetch.artemis()
-    port = _free_port()
-    options = ["--user", "admin", "--password", "admin", "--allow-anonymous", "--no-web", "--host", "127.0.0.1"]
-    options += ["--default-port", str(port), "--disable-persistence", "--no-autotune", "--silent"]
-    options += [f"--no-{name}-acceptor" for name in ("amqp", "stomp", "hornetq", "mqtt")]
-    with tempfile.TemporaryDirectory() as folder:
-        instance = Path(folder) / "instance"
-        command = [str(home / "bin/artemis"), "create", str(instance), *options]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
-        with _running(instance):
-            yield f"amqp://127.0.0.1:{port}"
+    fetch.artemis()
+    with tempfile.TemporaryDirectory() as folder, brokers.artemis(Path(folder)) as target:
+        yield f"amqp://{target}"
