@@ -6,13 +6,11 @@ from struct import Struct
 from struct import error as struct_error
 
 from jmsish.engine.decoding import DecodeError, decode
-from jmsish.engine.sections import PROPERTIES, WIDTH, bare_offset, section_at, skip
+from jmsish.engine.sections import PROPERTIES, bare_offset, field_at, section_at, skip
 from jmsish.message.fields import ABSOLUTE_EXPIRY_TIME, GROUP_ID, GROUP_SEQUENCE
 
-_UINT = Struct(">I").unpack_from
 _LIST8, _LIST32 = Struct(">BB").unpack_from, Struct(">II").unpack_from
 _NARROW, _WIDE = Struct(">BBB").pack, Struct(">BII").pack
-_SIZE8 = 0xFC
 _NULL = 0x40
 
 Asked = tuple[object, object, object]
@@ -23,43 +21,16 @@ def asked_of(payload: bytes, bare: int) -> Asked | None:
 
     None where none of them is set, which is the usual case and costs no more than the way to the first of them.
     """
-    # hot: called for every message that comes in
-    size = len(payload)
     try:
-        if payload[bare : bare + 3] == b"\x00Ss":
-            pos = bare + 3
-        elif bare >= size:
+        found = field_at(payload, bare, ABSOLUTE_EXPIRY_TIME)
+        if found is None:
             return None
-        else:
-            code, pos = section_at(payload, bare)
-            if code != PROPERTIES:
-                return None
-        code = payload[pos]
-        if code == 0xC0:
-            count, pos = payload[pos + 2], pos + 3
-        elif code == 0xD0:
-            count, pos = _UINT(payload, pos + 5)[0], pos + 9
-        elif code == 0x45:
-            return None
-        else:
-            raise DecodeError("properties that are no list", pos)
-        if count <= ABSOLUTE_EXPIRY_TIME:
-            return None
-        fields = ABSOLUTE_EXPIRY_TIME
-        while fields:
-            width = WIDTH[payload[pos]]
-            if width <= 16:
-                pos += 1 + width
-            elif width == _SIZE8:
-                pos += 2 + payload[pos + 1]
-            else:
-                pos = skip(payload, pos)
-            fields -= 1
+        pos, count = found
         if count <= GROUP_ID:
             return None if payload[pos] == _NULL else (decode(payload, pos)[0], None, None)
         return _with_group(payload, pos, count)
     except (IndexError, struct_error):
-        raise DecodeError("the octets end inside the properties", size) from None
+        raise DecodeError("the octets end inside the properties", len(payload)) from None
 
 
 def _with_group(payload: bytes, pos: int, count: int) -> Asked | None:
