@@ -51,6 +51,12 @@ def test_line_ends_and_wide_characters_do_not_move_the_caret() -> None:
     assert len(caret) - 1 == line.index("?") - 1
 
 
+def test_words_of_the_text_do_not_break_the_line_of_what_is_said() -> None:
+    first, line, caret = str(refused("a ' \n '")).split("\n")
+    assert first == "'   ' where an operator is expected, at position 3 of the selector:"
+    assert line[len(caret) - 1 :] == "'   '"
+
+
 FAULTS = [
     # text, offset, what is said
     ("colour = 'red", 9, "the closing ' is missing"),

@@ -19,10 +19,11 @@ class Fault(Exception):
         self.position = position
 
     def error(self, text: str) -> InvalidSelectorError:
-        """The same with the place shown. People count positions from one, offsets count from zero."""
+        """The same with the place shown, in three lines. People count positions from one, offsets count from zero."""
         shown, indent = _line_around(text, self.position)
+        said = _printable(self.message)
         return InvalidSelectorError(
-            f"{self.message}, at position {self.position + 1} of the selector:\n  {shown}\n  {' ' * indent}^",
+            f"{said}, at position {self.position + 1} of the selector:\n  {shown}\n  {' ' * indent}^",
             position=self.position,
         )
 
