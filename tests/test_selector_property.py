@@ -13,6 +13,7 @@ from jmsish.engine.selecting import predicate
 from jmsish.errors import InvalidSelectorError
 from jmsish.selector import Selector
 from jmsish.selector.like import matcher
+from tests.effort import examples
 from tests.selector_cases import foreign_octets, made, octets_of, received
 
 # An expression is a tuple: what it is, and what it is made of. It is written out with a parenthesis around each part,
@@ -214,7 +215,7 @@ def evaluated(expression: Expression, message: dict[str, Any]) -> Any:
 # -- properties --------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(CONDITIONS, MESSAGES)
 @example(("=", ("-", ("name", "a"), ("value", 1)), ("value", 2**63 - 1)), {"a": -(2**63)})
 @example(("between", ("name", "a"), ("name", "absent"), ("value", 1), True), {"a": 5})
@@ -261,7 +262,7 @@ def test_any_literal_is_read_back(value: Any) -> None:
     assert not predicate(Selector(f"a <> {text}"))(foreign_octets({"a": value}), 0)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(
         st.sampled_from(

@@ -20,6 +20,7 @@ from tests.broker.test_exchanges import FORKS
 from tests.broker.test_headers_exchange import plainly
 from tests.broker.wiring import Wiring, bearing, names, put
 from tests.broker.world import World
+from tests.effort import examples
 
 
 @pytest.fixture
@@ -579,7 +580,7 @@ class Both:
         assert found == set(self.model.bound)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.lists(st.sampled_from(TYPES), min_size=3, max_size=3),
     st.dictionaries(st.sampled_from(exchange_names), st.sampled_from(exchange_names), max_size=3).map(

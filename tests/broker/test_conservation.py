@@ -24,6 +24,7 @@ from jmsish.engine.outcomes import (
     Rejected,
 )
 from tests.broker.world import Controller, Peer, Receiver, Sender, World, body_of, count_of, in_transaction
+from tests.effort import examples
 
 MAXIMUM = 3
 QUEUE, HELD, POSTED, GONE, DEAD = "queue", "held", "posted", "gone", "dead"
@@ -322,6 +323,6 @@ class LifeOfAQueue(RuleBasedStateMachine):
 
 
 LifeOfAQueue.TestCase.settings = settings(
-    max_examples=80, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(80), stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 TestLifeOfAQueue = LifeOfAQueue.TestCase

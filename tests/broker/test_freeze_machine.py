@@ -19,6 +19,7 @@ from jmsish.errors import FreezeReentryError
 from tests.broker.frozen import Play
 from tests.broker.pubsub import subscriber
 from tests.broker.world import in_transaction
+from tests.effort import examples
 
 SETS = {"old": ("a1", "a2"), "new": ("b1", "b2")}
 """The exchanges are bound to all queues of one set: a change is from one set to the other."""
@@ -240,7 +241,7 @@ class Freezing(RuleBasedStateMachine):
 
 
 TestFreezing = Freezing.TestCase
-TestFreezing.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestFreezing.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 
 
 def test_a_hold_that_ran_out_does_not_make_the_next_one_an_inner_one() -> None:

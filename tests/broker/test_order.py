@@ -88,7 +88,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(steps)
 def test_a_level_against_a_sorted_list(script: list[tuple[str, int]]) -> None:
     level = Level(4)

@@ -12,6 +12,7 @@ from jmsish.broker.patterns import matches
 from jmsish.engine.outcomes import RELEASED
 from tests.broker.pubsub import condition, durable, look_up, publisher, shared_durable
 from tests.broker.world import World, body_of, in_transaction
+from tests.effort import examples
 
 CLIENTS = ["alice", "bob"]
 NAMES = ["one", "two"]
@@ -195,4 +196,4 @@ class Topics(RuleBasedStateMachine):
 
 
 TestTopics = Topics.TestCase
-TestTopics.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestTopics.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

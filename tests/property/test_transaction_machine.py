@@ -151,7 +151,13 @@ class Transactions(RuleBasedStateMachine):
           presettled=st.sampled_from((False, False, True)), picky=st.sampled_from((False, False, True)),
           at_once=now)  # fmt: skip
     def attach(
-        self, who: int, session: int, queue: str, default: DeliveryState | None, presettled: bool, at_once: bool,
+        self,
+        who: int,
+        session: int,
+        queue: str,
+        default: DeliveryState | None,
+        presettled: bool,
+        at_once: bool,
         picky: bool = False,
     ) -> None:
         wire = self.wires[who % len(self.wires)]
@@ -316,9 +322,7 @@ class Transactions(RuleBasedStateMachine):
     @rule(who=picks, closed=st.booleans(), at_once=now, frames=st.integers(0, 12), half=st.booleans(),
           what=st.sampled_from(("link", "link", "sender", "desk", "session", "kill", "kill", "close")),
           served=st.booleans())  # fmt: skip
-    def lose(
-        self, who: int, what: str, closed: bool, at_once: bool, frames: int, half: bool, served: bool
-    ) -> None:
+    def lose(self, who: int, what: str, closed: bool, at_once: bool, frames: int, half: bool, served: bool) -> None:
         """One rule for all losses: there is little to see where nothing lasts."""
         if what == "link":
             self.detach(who, closed)
@@ -466,8 +470,6 @@ class Transactions(RuleBasedStateMachine):
 
 
 TestTransactions = Transactions.TestCase
-TestTransactions.settings = settings(
-    settings.default, stateful_step_count=50, suppress_health_check=list(HealthCheck)
-)
-# JMSISH_HYPOTHESIS=long takes minutes.
+TestTransactions.settings = settings(settings.default, stateful_step_count=50, suppress_health_check=list(HealthCheck))
+# JMSISH_HYPOTHESIS=explore takes minutes.
 pytestmark = pytest.mark.timeout(900)
