@@ -50,9 +50,7 @@ class Settlement:
             return False
         return True
 
-    def apply_default(
-        self, consumer: Consumer, entry: Entry, default: DeliveryState | None, *, seen: bool
-    ) -> None:
+    def apply_default(self, consumer: Consumer, entry: Entry, default: DeliveryState | None, *, seen: bool) -> None:
         """Apply the source's default outcome (3.5.3), or count one more delivery where none was given (W1).
 
         ``seen`` says that the message is known to have been handed over, as one acknowledged in a transaction that

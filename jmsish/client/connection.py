@@ -233,8 +233,9 @@ class ClientConnection:
     def _on_sent(self, link: Link, delivery: Delivery) -> None:
         settle(link.context.credited)
 
-    def _on_disposed(self, session: EngineSession, deliveries: list[Delivery], state: Any, settled: bool,
-                     sender_role: bool) -> None:
+    def _on_disposed(
+        self, session: EngineSession, deliveries: list[Delivery], state: Any, settled: bool, sender_role: bool
+    ) -> None:
         if sender_role:
             return  # the broker settles what we retired: nothing is left to say
         outcome = state.outcome if isinstance(state, TransactionalState) else state
@@ -451,7 +452,7 @@ class ClientConnection:
 
     def identity_of(self, delivery: Delivery) -> bytes:
         """The bare message, which no redelivery alters (Part 3, 3.2)."""
-        return delivery.payload[split_header(delivery.payload)[1]:]
+        return delivery.payload[split_header(delivery.payload)[1] :]
 
 
 def check_client_id(client_id: Any) -> str:

@@ -45,9 +45,18 @@ def _priority_of(delivery: Delivery) -> int:
 class ClientConsumer(CreditWindow):
     """One consumer (or browser) of a session."""
 
-    def __init__(self, session: ClientSession, destination: Destination, *, prefetch: int, browsing: bool = False,
-                 selector: str | None = None, no_local: bool = False, priority: int = 0,
-                 subscription: Subscription | None = None) -> None:
+    def __init__(
+        self,
+        session: ClientSession,
+        destination: Destination,
+        *,
+        prefetch: int,
+        browsing: bool = False,
+        selector: str | None = None,
+        no_local: bool = False,
+        priority: int = 0,
+        subscription: Subscription | None = None,
+    ) -> None:
         super().__init__(session, prefetch, browsing)
         self.destination = destination
         self.selector = selector

@@ -264,7 +264,8 @@ class ClientProducer:
 def too_large(size: int, limit: int) -> SendRejectedError:
     return SendRejectedError(
         f"the message has {size} octets, the broker takes {limit} at most",
-        scope="link", condition="amqp:link:message-size-exceeded",
+        scope="link",
+        condition="amqp:link:message-size-exceeded",
     )
 
 
@@ -287,8 +288,13 @@ def rejection(outcome: Any) -> JMSError | None:
         info = dict(error.info) if error and error.info else None
         if condition == "amqp:not-found":
             return error_for(condition, f"the broker has no such destination: {text}", scope="delivery", info=info)
-        return SendRejectedError(f"the broker rejected the message: {text}", scope="delivery", condition=condition,
-                                 description=error.description if error else None, info=info)
+        return SendRejectedError(
+            f"the broker rejected the message: {text}",
+            scope="delivery",
+            condition=condition,
+            description=error.description if error else None,
+            info=info,
+        )
     if isinstance(outcome, Released):
         return SendRejectedError("the broker released the message and did not take it; it may do so later",
                                  scope="delivery")  # fmt: skip

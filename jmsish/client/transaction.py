@@ -282,5 +282,7 @@ def rolled_back(outcome: Any) -> TransactionRolledBackError:
     description = error.description if error else None
     return TransactionRolledBackError(
         f"the broker rolled the transaction back: {description or condition or outcome!r}",
-        scope="transaction", condition=condition, description=description,
+        scope="transaction",
+        condition=condition,
+        description=description,
     )

@@ -167,8 +167,15 @@ class LoopDriver:
         self.wire = PipeWire(pipe, self)
         self._watch()
 
-    async def join_socket(self, host: str, port: int, *, timeout: float | None, ssl_context: SSLContext | None,
-                          server_hostname: str | None = None) -> None:
+    async def join_socket(
+        self,
+        host: str,
+        port: int,
+        *,
+        timeout: float | None,
+        ssl_context: SSLContext | None,
+        server_hostname: str | None = None,
+    ) -> None:
         """Connect by TCP, or TLS with a context.  Raises `ConnectionLostError` naming host, port and cause."""
         where = f"{host}:{port}"
         name = (server_hostname or host) if ssl_context is not None else None

@@ -278,7 +278,10 @@ def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl
         assert place.host is not None and place.port is not None
         tls = tls_context(place, ssl_context)
         transport = connect_tcp(
-            place.host, place.port, timeout=place.options.connect_timeout, ssl_context=tls,
+            place.host,
+            place.port,
+            timeout=place.options.connect_timeout,
+            ssl_context=tls,
             server_hostname=place.host if tls is not None else None,
         )
     connection = Connection(core, transport)

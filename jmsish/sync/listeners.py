@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("jmsish.client")
 
+
 class ListenerThread:
     """Hands messages to the listeners of one session, in the order in which they arrived."""
 

@@ -394,9 +394,7 @@ def test_discharge_amid_a_post_ends_the_control_link(world: World, fail: bool) -
     sender.send("m1", state=in_transaction(second))
     handle = encode_uint(sender.link.handle)
     state = in_transaction(first).encoded
-    begun = composite(
-        0x14, handle, encode_uint(50), encode_binary(b"tag"), encode_uint(0), FALSE, TRUE, NULL, state
-    )
+    begun = composite(0x14, handle, encode_uint(50), encode_binary(b"tag"), encode_uint(0), FALSE, TRUE, NULL, state)
     peer.engine.write(session.channel, begun + b"\x00\x53")
     assert controller.roll_back(first) == ROLLBACK if fail else controller.commit(first) == ROLLBACK
     assert controller.detached and world.broker.transactions() == []

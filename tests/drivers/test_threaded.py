@@ -237,9 +237,7 @@ def interrupt() -> Iterator[Callable[[], None]]:
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_an_interrupted_receive_leaves_everything_usable(
-    url: str, interrupt: Callable[[], None], beside: bool
-) -> None:
+def test_an_interrupted_receive_leaves_everything_usable(url: str, interrupt: Callable[[], None], beside: bool) -> None:
     """Whether we read the wire ourselves or another thread does."""
     connection = jmsish.connect(url)
     other = connection.create_session().create_consumer(jmsish.Queue("other"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+# The lines break where they read best.
+# fmt: off
 EXPECTED: Final = {
     # transactions
     "an_unknown_id_where_the_source_knows_rejected": "A discharge of an unknown transaction is *rejected* with "

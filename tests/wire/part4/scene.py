@@ -57,9 +57,7 @@ class Scene(World):
             session.next_delivery_id += 1
             fields = {"delivery_tag": b"tag-%d" % number, "message_format": 0, **fields}
         session.remote_left -= 1  # else the engine would not know of this frame
-        self.say(
-            end.peer, "transfer", payload, session=session, handle=end.link.handle, delivery_id=number, **fields
-        )
+        self.say(end.peer, "transfer", payload, session=session, handle=end.link.handle, delivery_id=number, **fields)
         return number
 
 
@@ -125,7 +123,6 @@ __all__ = [
     "ACCEPTED", "ACCEPTED_ONLY", "ROLLBACK", "TIMEOUT", "UNKNOWN_ID", "Declared", "Scene", "Stage", "condition_of",
     "in_transaction", "message", "rejected_with", "state_of", "states",
 ]  # fmt: skip
-
 
 
 def properties_to(address: str) -> bytes:

@@ -102,9 +102,7 @@ MIXED = ["another", "none", "first none", "a plain outcome", "unknown"]
 
 @pytest.mark.parametrize("how", MIXED)
 @pytest.mark.parametrize("settled", [True, False], ids=["settled", "unsettled"])
-def test_t104_frames_of_one_delivery_that_name_different_transactions(
-    scene: Scene, how: str, settled: bool
-) -> None:
+def test_t104_frames_of_one_delivery_that_name_different_transactions(scene: Scene, how: str, settled: bool) -> None:
     """4.4.1: all frames of a delivery are in one transaction; the link ends, and nobody gets the message."""
     stage = Stage(scene)
     other = stage.control.declare()

@@ -30,9 +30,7 @@ def discharge(stage: Stage, fail: bool) -> None:
 
 
 @SENT
-def test_t080_what_is_acquired_from_then_on_belongs_to_the_transaction(
-    scene: Scene, options: dict[str, Any]
-) -> None:
+def test_t080_what_is_acquired_from_then_on_belongs_to_the_transaction(scene: Scene, options: dict[str, Any]) -> None:
     stage = Stage(scene, "m1", "m2", "m3")
     receiver = stage.peer.receiver(**options)
     receiver.flow(1)

@@ -9,6 +9,7 @@ from tests.broker.world import World, in_transaction
 
 ROLLBACK = "amqp:transaction:rollback"
 
+
 def test_an_open_transaction_without_work_is_under_two_kilobytes() -> None:
     assert weigh(2_000) < 2_000
 

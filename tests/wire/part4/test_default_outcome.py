@@ -65,9 +65,7 @@ def test_d1_a_settled_retirement_without_an_outcome_commits_the_default(
 
 
 @EACH
-def test_d1_presettled_acquisition_commits_the_default(
-    scene: Scene, name: str, default: DeliveryState | None
-) -> None:
+def test_d1_presettled_acquisition_commits_the_default(scene: Scene, name: str, default: DeliveryState | None) -> None:
     stage = Stage(scene, "m1", "m2")
     stage.acquired(default_outcome=default, snd_settle_mode=1)
     assert stage.control.commit(stage.txn) is None
@@ -96,9 +94,7 @@ def test_t088_an_acquisition_with_an_outcome_rolled_back_is_back_whatever_the_de
 
 
 @EACH
-def test_d4_unsettled_retirements_are_not_touched_by_it(
-    scene: Scene, name: str, default: DeliveryState | None
-) -> None:
+def test_d4_unsettled_retirements_are_not_touched_by_it(scene: Scene, name: str, default: DeliveryState | None) -> None:
     stage = Stage(scene, "m1", "m2")
     receiver, held = stage.taken(default_outcome=default)
     receiver.dispose(held, in_transaction(stage.txn, ACCEPTED), False)

@@ -129,9 +129,7 @@ def test_t052_what_was_posted_before_the_detach_is_committed(scene: Scene, secon
 
 
 @pytest.mark.parametrize("way", ENDS)
-def test_a_rollback_nobody_asked_for_is_in_the_log(
-    scene: Scene, way: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_rollback_nobody_asked_for_is_in_the_log(scene: Scene, way: str, caplog: pytest.LogCaptureFixture) -> None:
     stage = ManySessions(scene)
     with caplog.at_level(logging.INFO, logger="jmsish.broker"):
         bring_about(scene, stage, way)

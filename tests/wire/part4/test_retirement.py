@@ -44,9 +44,7 @@ def test_t071_the_delivery_may_have_been_sent_under_the_same_transaction_or_none
 
 
 @SETTLED
-def test_t072_two_transactions_for_one_delivery_end_the_control_link_of_the_second(
-    scene: Scene, settled: bool
-) -> None:
+def test_t072_two_transactions_for_one_delivery_end_the_control_link_of_the_second(scene: Scene, settled: bool) -> None:
     stage = Stage(scene, "m1")
     second = stage.peer.controller()
     other = second.declare()

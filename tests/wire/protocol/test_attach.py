@@ -39,7 +39,7 @@ def test_no_credit_no_message(client: Client, wire: Wire) -> None:
 
 
 def test_a_sender_without_initial_delivery_count(client: Client, wire: Wire) -> None:
-    """"This MUST NOT be null if role is sender" (2.7.3)."""
+    """2.7.3: "This MUST NOT be null if role is sender"."""
     client.attach_sender(wire.queue, initial_delivery_count=None)
     client.expect_refusal("amqp:invalid-field", "amqp:decode-error")
 

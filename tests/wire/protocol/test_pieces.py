@@ -84,7 +84,7 @@ def test_an_aborted_delivery_of_one_frame(client: Client, wire: Wire) -> None:
 
 
 def test_an_unsettled_aborted_delivery_is_told_nothing(client: Client, wire: Wire) -> None:
-    """"Aborted messages are implicitly settled" (2.7.5)."""
+    """2.7.5: "Aborted messages are implicitly settled"."""
     client.sender(wire.queue)
     piece(client, cut("never", 2)[0], delivery_id=0, delivery_tag=b"t", more=True)
     piece(client, b"", aborted=True)
@@ -150,7 +150,7 @@ def test_the_message_format_may_not_change(client: Client, wire: Wire) -> None:
 
 
 def test_settled_may_be_said_with_the_last_piece(client: Client, wire: Wire) -> None:
-    """"If the settled flag is set to true on any one of the transfers of a delivery, it is settled" (2.7.5)."""
+    """2.7.5: "If the settled flag is set to true on any one of the transfers of a delivery, it is settled"."""
     first, second = cut("message", 2)
     client.sender(wire.queue)
     piece(client, first, delivery_id=0, delivery_tag=b"t", more=True)
