@@ -17,6 +17,7 @@ from urllib.parse import quote
 from jmsish._views import ExchangeView, QueueView
 from jmsish.broker.bindings import Binding
 from jmsish.broker.broker import Broker
+from jmsish.broker.config import ConfigurationError
 from jmsish.broker.views import ConnectionView, SubscriptionView, TransactionView
 from jmsish.broker.views import ExchangeView as BrokerExchangeView
 from jmsish.drivers import registry
@@ -87,10 +88,10 @@ class EmbeddedBroker:
         self._life = threading.RLock()  # start, stop and listen, one at a time
         try:
             self._prepare()
-        except (ValueError, TypeError) as error:
-            if type(error) not in (ValueError, TypeError) or not isinstance(config, (str, os.PathLike)):
+        except ConfigurationError as error:
+            if not isinstance(config, (str, os.PathLike)):
                 raise
-            raise type(error)(f"{os.fspath(config)}: {error}") from error
+            raise error.in_file(os.fspath(config)) from error
 
     def _prepare(self) -> None:
         self._broker = Broker(self._name, self._config, clock=self._clock)

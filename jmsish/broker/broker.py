@@ -18,6 +18,7 @@ from jmsish._version import VERSION
 from jmsish.broker.config import BrokerConfig
 from jmsish.broker.connection import ServerConnection
 from jmsish.broker.consumers import serve
+from jmsish.broker.denials import Denials
 from jmsish.broker.exchanges import NAMELESS, Exchange
 from jmsish.broker.greeting import CAPABILITIES, authentication, describe
 from jmsish.broker.management_links import ManagementNode
@@ -54,6 +55,7 @@ class Broker:
         self.config = BrokerConfig.from_mapping(config)
         self.now = clock
         self._users = Users(self.config.users)
+        self.denials = Denials()
         self.settlement = Settlement()
         self.router = Router(self.config, self)
         self.freezes = self.router.freezes

@@ -18,6 +18,7 @@ from jmsish.broker.attach import Node, Terminal, answer
 from jmsish.broker.consumers import ask
 from jmsish.broker.coordinator import ControlLink
 from jmsish.broker.dispositions import disposed
+from jmsish.broker.grants import PERMISSIVE, Grant
 from jmsish.broker.greeting import admit
 from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.leases import Leases
@@ -54,6 +55,8 @@ class ServerConnection:
         self.identity = identity
         self.peer = peer
         self.container_id = ""
+        self.grant: Grant = PERMISSIVE
+        """What it may do: decided at its open, and fixed for its life."""
         self.sole: int | None = None
         """It asked to be the only one of its container, and what is to be done about another one (see `greeting`)."""
         self.room = OUTPUT_LIMIT

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jmsish.broker import Broker, BrokerConfig, ListenerConfig, QueueSettings, User
+from jmsish.broker import Broker, BrokerConfig, ConfigurationError, ListenerConfig, QueueSettings, User
 from jmsish.errors import InvalidDestinationError
 from tests.broker.world import Clock, World
 
@@ -49,7 +49,10 @@ WRONG: list[tuple[Any, str]] = [
     ({"exchanges": {"prices": {"typ": "topic"}}}, "did you mean 'type'?"),
     ({"exchanges": {"amq.prices": {"type": "topic"}}}, "the name 'amq.prices' is reserved"),
     ({"exchanges": {"a/b": {"type": "topic"}}}, "the name 'a/b' has a '/'"),
-    ({"policy": {"max_connections": 5}}, "not supported in this version"),
+    ({"policy": {"max_connections": -5}}, "[policy] max_connections must be a whole number, 0 or more, not -5"),
+    ({"policy": {"max_message_size": 1 << 64}}, "[policy] max_message_size must be a whole number from 0 to 1844674"),
+    ({"policy": {"on_oversize": "session"}}, "[policy] on_oversize must be one of connection, link, not 'session'"),
+    ({"policy": {"default_vhost": 5}}, "[policy] default_vhost must be a string, not 5"),
     ({"listeners": [{"role": "edge"}]}, "not supported in this version"),
     ({"listeners": [{"port": 70000}]}, "0 to 65535"),
     ({"listeners": [{"hots": "x"}]}, "did you mean 'host'"),
@@ -66,22 +69,56 @@ def test_wrong_values_are_value_errors_that_name_the_place(config: Any, words: s
 
 
 @pytest.mark.parametrize(
-    "config",
+    ("config", "words"),
     [
-        [],
-        {1: {}},
-        {"policy": []},
-        {"policy": {"auto_create": "yes"}},
-        {"queues": {"q": {"durable": 1}}},
-        {"queues": {"q": {"max_messages": True}}},
-        {"queues": {"q": {"dead_letter": None}}},
-        {"listeners": "127.0.0.1"},
-        {"listeners": [{"host": 5}]},
+        ([], "the configuration must be a table, not list"),
+        ({1: {}}, "the configuration: a name must be a string, not 1"),
+        ({"policy": []}, "[policy] must be a table, not list"),
+        ({"policy": {"auto_create": "True"}}, "[policy] auto_create must be true or false, not 'True'"),
+        ({"queues": {"q": {"durable": 1}}}, "[queues.q]: durable must be true or false, not 1"),
+        ({"queues": {"q": {"max_messages": True}}}, "[queues.q]: max_messages must be a whole number"),
+        ({"queues": {"q": {"dead_letter": None}}}, "[queues.q]: dead_letter"),
+        ({"listeners": "127.0.0.1"}, "[[listeners]] must be a list of tables"),
+        ({"listeners": [{"host": 5}]}, "[[listeners]] 1 host must be a string, not 5"),
     ],
 )
-def test_wrong_types_are_type_errors(config: Any) -> None:
-    with pytest.raises(TypeError):
+def test_wrong_types_are_value_errors_too(config: Any, words: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
         BrokerConfig.from_mapping(config)
+    assert words in str(raised.value)
+
+
+def test_every_error_is_found_and_named_by_its_place() -> None:
+    config = {
+        "polcy": {},
+        "policy": {"max_message_size": -1, "auto_create": "yes", "transaction_timeout": "soon"},
+        "users": {"alice": {"passwort": "x", "password": 5}, "bob": {}},
+        "queues": {"q": {"max_messages": -1, "overflow": "drop", "durables": True}, "$management": {}},
+        "exchanges": {"a/b": {"type": "fan", "durable": 1}, "amq.topic": {"type": "direct"}},
+        "bindings": [{"exchange": "a/b", "queue": "r"}, {"quue": "q"}],
+        "listeners": [{"port": -1, "host": 5}, 7],
+    }
+    with pytest.raises(ConfigurationError) as raised:
+        BrokerConfig.from_mapping(config)
+    places = (
+        "'polcy' in the configuration", "[policy] max_message_size", "[policy] transaction_timeout",
+        "[policy] auto_create", "'passwort' in [users.alice]", "password in [users.alice]", "[users.bob]",
+        "[queues.q]: max_messages", "[queues.q]: overflow", "'durables' of [queues.q]", "[queues.$management]",
+        "[exchanges.a/b]: the name", "[exchanges.a/b]: the type", "[exchanges.a/b]: durable",
+        "[exchanges.amq.topic]: its type", "[[bindings]] 1: there is no queue 'r'", "'quue' in [[bindings]] 2",
+        "[[bindings]] 2 needs the key 'exchange'", "[[bindings]] 2 needs the key 'queue'", "[[listeners]] 1 host",
+        "[[listeners]] 1 port", "[[listeners]] 2 must be a table",
+    )  # fmt: skip
+    errors = raised.value.errors
+    assert all(any(place in error for error in errors) for place in places), errors
+    assert len(errors) == len(places)
+    assert str(raised.value).splitlines() == ["22 errors in the configuration:", *(f"  {error}" for error in errors)]
+
+
+def test_a_secret_that_is_no_string_is_not_told() -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        BrokerConfig.from_mapping({"users": {"alice": {"password": ["hunter2"]}}})
+    assert "hunter2" not in str(raised.value)
 
 
 def test_queues_of_the_configuration_are_there_at_once() -> None:

@@ -1,0 +1,40 @@
+"""The section ``[users]``: who may log in, by a password or by a salted key in its place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jmsish.broker.config.faults import Table
+from jmsish.broker.users import User
+from jmsish.engine.scram import ScramKey
+
+SCRAM_KEYS: Final = {"scram_sha_256": "SCRAM-SHA-256", "scram_sha_512": "SCRAM-SHA-512"}
+USER_KEYS: Final = ("password", *SCRAM_KEYS)
+
+
+def read_users(config: Table) -> dict[str, User]:
+    """The users by name."""
+    return {name: _user(table) for name, table in config.tables_of("users").items()}
+
+
+def _user(table: Table) -> User:
+    table.check_keys(USER_KEYS)
+    if not table.table:
+        table.faults.add(f"{table.where} needs a password, or a key in its place: {', '.join(SCRAM_KEYS)}")
+    keys = {}
+    password = None
+    for key in USER_KEYS:
+        if key not in table:
+            continue
+        value = table.get(key)
+        if not isinstance(value, str):
+            # The value itself is never told.
+            table.faults.add(f"{key} in {table.where} must be a string, not {type(value).__name__}")
+        elif key in SCRAM_KEYS:
+            try:
+                keys[SCRAM_KEYS[key]] = ScramKey.parse(SCRAM_KEYS[key], value)
+            except ValueError as error:
+                table.faults.add(f"{key} in {table.where} {error}")
+        else:
+            password = value
+    return User(password, keys)

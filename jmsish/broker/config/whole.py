@@ -1,0 +1,86 @@
+"""The configuration of a broker: one mapping, checked whole before anything is made from it.
+
+Each section is read in a file of its own. A reader says what is wrong to the :class:`~.faults.Faults` and goes on with
+the default, so that one error tells all faults, each with its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from jmsish.broker.bindings import Binding
+from jmsish.broker.config.exchanges import ExchangeConfig, bindings_of, exchanges_of
+from jmsish.broker.config.faults import Faults, Table
+from jmsish.broker.config.limits import DEFAULT_VHOST, MAX_CONNECTIONS, MAX_TRANSACTION_SIZE, read_policy
+from jmsish.broker.config.listeners import ListenerConfig, read_listeners
+from jmsish.broker.config.queues import read_queues
+from jmsish.broker.config.users import read_users
+from jmsish.broker.exchanges import Exchanges
+from jmsish.broker.policy import QueueSettings
+from jmsish.broker.users import User
+
+SECTIONS: Final = ("policy", "users", "queues", "exchanges", "bindings", "listeners")
+NOT_YET: Final = ("vhosts", "connectors", "link_routes", "addresses", "router")
+"""Sections that the reference knows and this version does not serve: refused by name, never silently ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Everything a broker is told before it starts."""
+
+    max_message_size: int = 0
+    """Octets of a message, where virtual host and group do not say otherwise; 0 for no limit."""
+    on_oversize: str = "connection"
+    """What a larger message closes: ``"connection"`` or ``"link"``."""
+    max_connections: int = MAX_CONNECTIONS
+    """Connections at a time, of whatever kind; who is one too many finds its socket closed."""
+    max_queues: int = 0
+    """Queues at a time, those of subscriptions and temporary ones included; 0 for no limit."""
+    default_vhost: str = DEFAULT_VHOST
+    """The virtual host of who names none that there is."""
+    transaction_timeout: float = 0.0
+    """Seconds from the first work of a transaction until it is rolled back; 0 for none."""
+    transaction_idle_timeout: float = 0.0
+    """Seconds without further work until it is rolled back; 0 for none."""
+    max_transaction_size: int = MAX_TRANSACTION_SIZE
+    """Posts and retirements that one transaction may hold; 0 for no limit."""
+    auto_create: bool = True
+    users: Mapping[str, User] = field(default_factory=dict)
+    queues: Mapping[str, QueueSettings] = field(default_factory=dict)
+    exchanges: Mapping[str, ExchangeConfig] = field(default_factory=dict)
+    bindings: tuple[Binding, ...] = ()
+    listeners: tuple[ListenerConfig, ...] = ()
+
+    @classmethod
+    def from_mapping(cls, config: Mapping[str, Any] | BrokerConfig | None) -> BrokerConfig:
+        """Check a mapping of the documented shape; one :class:`ConfigurationError` names all that is wrong."""
+        if config is None:
+            return cls()
+        if isinstance(config, BrokerConfig):
+            return config
+        faults = Faults()
+        whole = Table(config, "the configuration", faults)
+        whole.check_keys(SECTIONS, NOT_YET)
+        queues = read_queues(whole)
+        exchanges = exchanges_of(whole)
+        read = cls(
+            **read_policy(whole),
+            users=read_users(whole),
+            queues=queues,
+            exchanges=exchanges,
+            bindings=bindings_of(whole, exchanges, queues),
+            listeners=read_listeners(whole),
+        )
+        faults.check()
+        return read
+
+    def declare_exchanges(self, exchanges: Exchanges) -> None:
+        """Make the exchanges, whose queues are there already, and bind what is to be bound."""
+        for name, each in self.exchanges.items():
+            exchanges.declare(name, each.type, {**each.settings, "alternate": None})
+        for name, each in self.exchanges.items():
+            exchanges.declare(name, each.type, each.settings)
+        for binding in self.bindings:
+            exchanges.named(binding.exchange).rebind(add=[binding])
