@@ -23,7 +23,7 @@ from jmsish.client.producer import ClientProducer, Completion
 from jmsish.client.session import ClientSession
 from jmsish.destination import Destination
 from jmsish.engine.codec import MessageTemplate, encode_for_send
-from jmsish.engine.engine import Engine
+from jmsish.engine.frame_trace import engine_kind
 from jmsish.engine.sasl import SaslClient
 from jmsish.engine.session import INCOMING_WINDOW
 from jmsish.engine.streaming import STREAM_FRAME, STREAM_WINDOW
@@ -81,7 +81,7 @@ def make_core(target: ConnectionTarget, client_id: str | None) -> ClientConnecti
     sasl = None
     if not trusted or target.username is not None:
         sasl = SaslClient(username=target.username, password=target.password, mechanisms=options.sasl_mechanisms)
-    engine = Engine(
+    engine = engine_kind()(
         server=False,
         container_id=client_id or f"jmsish:{uuid.uuid4()}",
         hostname=(options.vhost or None) if options.vhost is not None else target.host,

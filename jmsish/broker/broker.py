@@ -31,7 +31,7 @@ from jmsish.broker.timers import Timed, Timers
 from jmsish.broker.transactions import Transaction
 from jmsish.broker.users import Users
 from jmsish.broker.views import ConnectionView, ExchangeView, QueueView, SubscriptionView, TransactionView
-from jmsish.engine.engine import Engine
+from jmsish.engine.frame_trace import engine_kind
 from jmsish.engine.outcomes import AmqpError
 from jmsish.errors import InvalidDestinationError
 
@@ -74,7 +74,7 @@ class Broker:
 
     def accept(self, *, trusted: bool, identity: str | None = None, peer: str = "") -> ServerConnection:
         """A new connection; ``trusted`` is one inside the process, ``identity`` what its transport has shown."""
-        engine = Engine(
+        engine = engine_kind()(
             server=True,
             container_id=f"jmsish-broker-{self.name}",
             max_frame_size=MAX_FRAME_SIZE,

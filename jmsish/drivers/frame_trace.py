@@ -1,0 +1,142 @@
+"""The frame trace of ``JMSISH_TRACE``: what passes between client and broker, on the logger ``jmsish.frames``.
+
+``JMSISH_TRACE=frm`` gives a line for each frame, ``JMSISH_TRACE=raw`` its octets below it. Where nobody has set up
+logging, the lines go to standard error.
+
+Theory of operation.  The owner of an engine, who must not wait, puts what it saw into a queue and goes on; a thread of
+the trace reads it in the same order, makes the lines, and logs them with the time at which it was seen. So neither a
+slow terminal nor a logging handler that itself sends messages holds up a connection, and the lines of two ends in one
+process stand in the order of events. :func:`flush` waits until all has been told; at the end of the program it is done
+by itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+import threading
+from queue import SimpleQueue
+from time import time
+from typing import Any
+
+from jmsish.engine.frame_trace import FrameLine, FrameReader, Saw, watch
+
+__all__ = ["MODES", "begin", "end", "flush", "follow_environment"]
+
+log = logging.getLogger("jmsish.frames")
+
+VARIABLE = "JMSISH_TRACE"
+MODES = ("frm", "raw")
+PATIENCE = 5.0
+"""Seconds that the end of the program waits for the last lines."""
+
+
+class _Trace:
+    """Tells what it is given, in a thread of its own."""
+
+    def __init__(self, raw: bool) -> None:
+        self._raw = raw
+        self._seen: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
+        self._starting = threading.Lock()
+        self._process = 0
+        """In which the thread runs: a fork leaves it behind."""
+
+    def follow(self, name: str) -> Saw:
+        """The eyes for one engine."""
+        readers = {"->": FrameReader(), "<-": FrameReader()}
+
+        def saw(direction: str, octets: bytes) -> None:
+            if self._process != os.getpid():
+                self._start()
+            self._seen.put((name, direction, octets, time(), readers[direction]))
+
+        return saw
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._process != os.getpid():
+                self._process = os.getpid()
+                threading.Thread(target=self._run, name="jmsish frame trace", daemon=True).start()
+
+    def flush(self, timeout: float) -> None:
+        """Wait until what was seen so far is told."""
+        if self._process == os.getpid():
+            told = threading.Event()
+            self._seen.put((told,))
+            told.wait(timeout)
+
+    def _run(self) -> None:
+        while True:
+            seen = self._seen.get()
+            if len(seen) == 1:
+                seen[0].set()
+                continue
+            name, direction, octets, at, reader = seen
+            for line in reader.feed(octets):
+                tell(name, direction, line, at, self._raw)
+
+
+def tell(name: str, direction: str, line: FrameLine, at: float, raw: bool) -> None:
+    """Log one frame, as of the time ``at``."""
+    extra = {"connection": name, "direction": direction, "channel": line.channel, "performative": line.performative}
+    text = f"{name} {direction} {line}"
+    if raw:
+        text += "".join("\n" + row for row in dump(line.octets))
+    record = log.makeRecord(log.name, logging.DEBUG, "", 0, text, (), None, "", extra)
+    record.created, record.msecs = at, (at - int(at)) * 1000
+    log.handle(record)
+
+
+def dump(octets: bytes) -> list[str]:
+    """Octets as lines of sixteen: offset, hexadecimal, ASCII."""
+    rows = []
+    for start in range(0, len(octets), 16):
+        row = octets[start : start + 16]
+        shown = "".join(chr(octet) if 32 <= octet < 127 else "." for octet in row)
+        rows.append(f"    {start:06x}  {row.hex(' '):<47}  {shown}")
+    return rows
+
+
+_current: _Trace | None = None
+
+
+def begin(mode: str = "frm") -> None:
+    """Trace the frames of the connections that are made from now on, at both ends in this process.
+
+    Raises `ValueError` for a mode that is neither ``frm`` nor ``raw``.
+    """
+    global _current
+    if mode not in MODES:
+        raise ValueError(f"{mode!r} is no kind of trace: {' or '.join(MODES)}")
+    log.setLevel(logging.DEBUG)
+    if not log.hasHandlers():
+        terminal = logging.StreamHandler(sys.stderr)
+        terminal.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(message)s", "%H:%M:%S"))
+        log.addHandler(terminal)
+    _current = _Trace(mode == "raw")
+    watch(_current.follow)
+
+
+def end() -> None:
+    """Trace no further connections."""
+    watch(None)
+    flush()
+
+
+def flush(timeout: float = PATIENCE) -> None:
+    """Wait until every frame seen so far has been logged, at most ``timeout`` seconds."""
+    if _current is not None:
+        _current.flush(timeout)
+
+
+def follow_environment() -> None:
+    """Begin if the variable says so; a word in it that is no kind of trace is told in a warning."""
+    words = [word.strip().lower() for word in os.environ.get(VARIABLE, "").split(",") if word.strip()]
+    known = [word for word in words if word in MODES]
+    if len(known) < len(words):
+        log.warning("%s=%s: a trace is %s", VARIABLE, os.environ[VARIABLE], " or ".join(MODES))
+    if known:
+        begin("raw" if "raw" in known else "frm")
+        atexit.register(flush)

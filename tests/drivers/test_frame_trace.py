@@ -1,0 +1,95 @@
+"""The frame trace, as `JMSISH_TRACE` switches it on."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import jmsish
+from jmsish.drivers import frame_trace
+
+PROGRAM = """
+import logging, sys, jmsish
+with jmsish.EmbeddedBroker("b", config={"users": {"u": {"password": "a-secret"}}}) as broker:
+    listener = broker.listen("127.0.0.1", 0)
+    with jmsish.connect(listener.url, username="u", password="a-secret", sasl_mechanisms="PLAIN") as connection:
+        session = connection.create_session(transacted=True)
+        session.create_producer(jmsish.Queue("orders")).send("a body")
+        session.commit()
+"""
+
+
+def run(trace: str, program: str = PROGRAM) -> str:
+    environment = {**os.environ, "JMSISH_TRACE": trace}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    return done.stderr
+
+
+def test_frames_of_both_ends_go_to_standard_error() -> None:
+    told = run("frm")
+    assert "client-1 -> ch 0 attach" in told and "broker-2 <- ch 0 attach" in told
+    assert 'target=target(address="orders"' in told
+    assert "discharge(txn-id=" in told
+    assert told.rstrip().splitlines()[-1].endswith("ch 0 close"), "the end of the program waits for the last frame"
+
+
+def test_no_secret_is_told() -> None:
+    told = run("raw")
+    assert "sasl-init mechanism=PLAIN initial-response=(11 octets, not shown)" in told
+    assert "a-secret" not in told and b"a-secret".hex(" ") not in told
+    assert "000000  41 4d 51 50 03 01 00 00" in told, "raw shows octets"
+    assert "a body" not in run("frm"), "a trace of frames shows no message"
+
+
+def test_an_unknown_kind_of_trace_is_said_once_and_nothing_is_traced() -> None:
+    told = run("frames")
+    assert told.count("a trace is frm or raw") == 1 and "attach" not in told
+
+
+@pytest.fixture
+def traced(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    level = frame_trace.log.level
+    with caplog.at_level(logging.DEBUG, "jmsish.frames"):
+        frame_trace.begin("frm")
+        yield caplog
+    frame_trace.end()
+    frame_trace.log.setLevel(level)
+
+
+def test_a_record_has_its_parts_as_attributes(traced: pytest.LogCaptureFixture) -> None:
+    with jmsish.EmbeddedBroker() as broker, jmsish.connect(broker.url):
+        frame_trace.flush()
+        records = [record for record in traced.records if record.name == "jmsish.frames"]
+    opened = [record for record in records if getattr(record, "performative", "") == "open"]
+    assert {record.direction for record in opened} == {"->", "<-"}  # type: ignore[attr-defined]
+    assert {record.connection.partition("-")[0] for record in opened} == {"client", "broker"}  # type: ignore[attr-defined]
+    assert all(record.channel == 0 and record.levelno == logging.DEBUG for record in opened)  # type: ignore[attr-defined]
+
+
+def test_a_trace_ends_and_no_connection_after_it_is_traced(traced: pytest.LogCaptureFixture) -> None:
+    frame_trace.end()
+    with jmsish.EmbeddedBroker() as broker, jmsish.connect(broker.url):
+        frame_trace.flush()
+    assert not [record for record in traced.records if record.name == "jmsish.frames"]
+
+
+def test_a_mode_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="'all' is no kind of trace: frm or raw"):
+        frame_trace.begin("all")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_traces_on_in_a_thread_of_its_own() -> None:
+    fork = "import os\nchild = os.fork()\nif child: sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    used = "with jmsish.EmbeddedBroker() as b, jmsish.connect(b.url): pass\n"
+    first = "with jmsish.EmbeddedBroker"
+    told = run("frm", PROGRAM.replace(first, used + fork + first, 1))
+    assert "client-1 -> ch 0 close" in told, "the parent's"
+    assert "discharge(txn-id=" in told, "the child's"
