@@ -36,6 +36,7 @@ from jmsish.message import (
 )
 from jmsish.modes import AcknowledgeMode, DeliveryMode
 from jmsish.options import ConnectionTarget
+from jmsish.profiles import Profile, missing_at
 
 Duration = float | timedelta
 """Seconds, or a timedelta."""
@@ -115,6 +116,13 @@ class ConnectionMetaData:
         self.remote_container_id: str | None = remote.container_id if remote else None
         self.remote_properties: Mapping[str, Any] = dict(remote.properties or {}) if remote else {}
         self.remote_capabilities: tuple[str, ...] = tuple(remote.offered_capabilities) if remote else ()
+        self.profile: Profile = core.profile
+        """What kind of broker it is, as found or as the option ``profile`` says."""
+        said = self.remote_properties
+        self.broker_product: str = str(said.get("product") or core.profile.title)
+        self.broker_version: str | None = str(said["version"]) if said.get("version") else None
+        self.missing: Mapping[str, str] = missing_at(core.profile, self.remote_capabilities)
+        """What the broker does not do: features, each with a sentence that says so."""
 
 
 class SessionFace(Creators):
@@ -332,6 +340,7 @@ class ProducerFace(ProducerSettings):
             delivery_time=now + int(delay * 1000) if delay else 0,
             prefixes=connection.prefixes,
             jmsx_user_id=connection.user_id,
+            delay_annotation=connection.profile.delay_annotation,
         )
         if message is not body and is_message(body):
             tell(body, message)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from typing import Any, ClassVar
+from urllib.parse import quote, unquote
 
 from jmsish.errors import IllegalStateError
 
 __all__ = [
     "Destination",
+    "Prefixes",
     "Queue",
     "TemporaryQueue",
     "TemporaryTopic",
     "Topic",
     "destination_of_kind",
+    "name_on_wire",
     "parse_destination",
     "wire_name",
 ]
@@ -167,7 +170,12 @@ def parse_destination(text: str) -> Destination:
     return Queue(text)
 
 
-def wire_name(destination: Destination, prefixes: tuple[str, str]) -> str:
+Prefixes = tuple[str, str] | tuple[str, str, tuple[str, ...]]
+"""What a broker wants before the names of queues, and of topics.  With a third part names are percent-encoded behind
+the prefix, but for those that begin with a text in that part: they are whole addresses (RabbitMQ)."""
+
+
+def wire_name(destination: Destination, prefixes: Prefixes) -> str:
     """The address of a destination at a broker that wants a prefix before the names of queues, or of topics.
 
     Temporary destinations have the names the broker gave them; a prefix that is there already is not added again.
@@ -175,5 +183,16 @@ def wire_name(destination: Destination, prefixes: tuple[str, str]) -> str:
     name = destination.name
     if destination.is_temporary:
         return name
-    prefix = prefixes[destination.is_topic]
+    prefix = prefixes[1] if destination.is_topic else prefixes[0]
+    if len(prefixes) == 3:
+        return name if name.startswith(prefixes[2]) else prefix + quote(name, safe="")
     return name if name.startswith(prefix) else prefix + name
+
+
+def name_on_wire(address: str, kind_byte: int, prefixes: Prefixes) -> str:
+    """The name of a destination whose address came in a message: `wire_name` the other way round."""
+    prefix = "" if kind_byte > 1 else prefixes[1] if kind_byte else prefixes[0]
+    if not prefix or not address.startswith(prefix) or address == prefix:
+        return address
+    name = address[len(prefix) :]
+    return unquote(name) if len(prefixes) == 3 else name

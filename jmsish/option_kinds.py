@@ -8,7 +8,19 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
 
-__all__ = ["CALLABLE", "FLAG", "NAMES", "OBJECT", "TEXT", "Kind", "choice", "count", "seconds", "unknown_name"]
+__all__ = [
+    "CALLABLE",
+    "FLAG",
+    "NAMES",
+    "OBJECT",
+    "TEXT",
+    "Kind",
+    "choice",
+    "count",
+    "optional",
+    "seconds",
+    "unknown_name",
+]
 
 
 @dataclass(frozen=True)
@@ -80,6 +92,11 @@ def choice(*choices: str) -> Kind:
         return value
 
     return Kind(check, lambda name, text: text)
+
+
+def optional(kind: Kind) -> Kind:
+    """The same, or ``None``."""
+    return Kind(lambda name, value: None if value is None else kind.check(name, value), kind.read)
 
 
 def _check_flag(name: str, value: Any) -> bool:

@@ -30,9 +30,11 @@ from jmsish.option_kinds import (
     Kind,
     choice,
     count,
+    optional,
     seconds,
     unknown_name,
 )
+from jmsish.profiles import NAMES as PROFILE_NAMES
 
 __all__ = [
     "QPID_NAMES",
@@ -111,6 +113,8 @@ class ConnectionOptions(_Checked):
     """Gives an OAuth token, asked at each connect."""
     clock: Any = _option(None, OBJECT)
     """The clock for timeouts and timestamps; ``None``: the real one."""
+    profile: str | None = _option(None, optional(choice(*PROFILE_NAMES)))
+    """The kind of broker (`docs/profiles.md`); ``None``: what is recognised in its open."""
     queue_prefix: str | None = _option(None, TEXT)
     """What the broker wants before the names of queues; ``None``: what it says itself."""
     topic_prefix: str | None = _option(None, TEXT)

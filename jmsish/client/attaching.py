@@ -9,6 +9,7 @@ from jmsish.client.links import SHARED_SUBSCRIPTIONS, attach_consumer, attaching
 from jmsish.client.procedures import Procedure
 from jmsish.engine.outcomes import AmqpError, Source
 from jmsish.errors import InvalidDestinationError, InvalidSelectorError, JMSError, UnsupportedFeatureError, error_for
+from jmsish.profiles.profile import BROWSING, DURABLE, SELECTORS, SHARED, TOPIC_CONSUMERS
 
 if TYPE_CHECKING:
     from jmsish.client.consumer import ClientConsumer
@@ -23,6 +24,7 @@ def join(consumer: ClientConsumer) -> Procedure[None]:
     session = consumer.session
     session.check()
     _check_destination(consumer)
+    _check_profile(consumer)
     yield from session.ready_to_consume()
     if session.siblings(consumer) and not consumer.browsing:
         yield from _make_room(consumer)
@@ -51,6 +53,24 @@ def _check_destination(consumer: ClientConsumer) -> None:
     if consumer.browsing and destination.is_topic:
         raise InvalidDestinationError(f"a browser looks into a queue, not into {destination}")
     consumer.session.connection.temporary.check_consumable(destination)
+
+
+def _check_profile(consumer: ClientConsumer) -> None:
+    """Raise `UnsupportedFeatureError` for what this kind of broker is known not to do, before it is asked."""
+    profile = consumer.session.connection.profile
+    if not profile.lacks:
+        return
+    if consumer.browsing:
+        profile.require(BROWSING)
+    if consumer.selector is not None:
+        profile.require(SELECTORS)
+    subscription = consumer.subscription
+    if subscription is not None and subscription.shared:
+        profile.require(SHARED)
+    if subscription is not None and subscription.durable:
+        profile.require(DURABLE)
+    if consumer.destination.is_topic:
+        profile.require(TOPIC_CONSUMERS)
 
 
 def _make_room(newcomer: ClientConsumer) -> Procedure[None]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jmsish.client.answers import Answer
 from jmsish.client.own_session import OwnSession
+from jmsish.client.peers import known_as
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.producer import ClientProducer, Completion, rejection, unknown_outcome
 from jmsish.client.session import ClientSession
@@ -21,6 +22,7 @@ from jmsish.client.temporary import TemporaryNodes
 from jmsish.client.trace import trace_if_wanted
 from jmsish.client.transaction import no_coordinator
 from jmsish.client.waiting import someone_waits
+from jmsish.destination import Prefixes
 from jmsish.engine import events
 from jmsish.engine.codec import split_header
 from jmsish.engine.conditions import EngineStateError
@@ -35,6 +37,8 @@ from jmsish.errors import (
     error_for,
 )
 from jmsish.modes import AcknowledgeMode
+from jmsish.profiles import UNKNOWN, Profile
+from jmsish.profiles.profile import TRANSACTIONS
 
 if TYPE_CHECKING:
     from jmsish.engine.delivery import Delivery
@@ -72,7 +76,9 @@ class ClientConnection:
         self.subscriptions = Subscriptions(self)
         self.user_id: str | None = None
         """What sent messages carry as JMSXUserID (M22), or None."""
-        self.prefixes: tuple[str, str] = ("", "")
+        self.profile: Profile = UNKNOWN
+        """What kind of broker it is, known when it has opened."""
+        self.prefixes: Prefixes = ("", "")
         self.started = self.was_started = self.opening = self.closed = self._failed = False
         self.authenticated: Future[None] = Answer()
         """Done when frames may follow: the protocol is agreed upon and SASL, where there is any, went well."""
@@ -162,10 +168,7 @@ class ClientConnection:
         remote = self.engine.remote
         assert remote is not None
         properties = remote.properties or {}
-        self.prefixes = (
-            self.options.queue_prefix or str(properties.get("queue-prefix") or ""),
-            self.options.topic_prefix or str(properties.get("topic-prefix") or ""),
-        )
+        self.profile, self.prefixes = known_as(self.options, remote, self.engine.hostname)
         if not properties.get(ESTABLISHMENT_FAILED):
             settle(self.opened)
 
@@ -366,6 +369,8 @@ class ClientConnection:
         Raises `UnsupportedFeatureError` for a transacted one where the broker has no coordinator.
         """
         yield from self.open()
+        if mode is AcknowledgeMode.TRANSACTED:
+            self.profile.require(TRANSACTIONS)
         try:
             session = ClientSession(self, mode, self.engine.begin())
         except EngineStateError as error:

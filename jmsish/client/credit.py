@@ -21,6 +21,7 @@ from jmsish.client.answers import Answer
 from jmsish.client.procedures import Procedure, settle
 from jmsish.engine.streaming import want
 from jmsish.errors import OperationTimeoutError
+from jmsish.profiles.profile import DRAIN
 
 if TYPE_CHECKING:
     from jmsish.client.session import ClientSession
@@ -86,8 +87,16 @@ class CreditWindow:
         if link is None or not link.remote_attached or (link.credit == 0 and not self._is_amid()):
             return None
         self.drained = Answer()
-        link.flow(max(link.credit, 1), drain=True)
+        self._ask_to_drain(link)
         return self.drained
+
+    def _ask_to_drain(self, link: Link) -> None:
+        """Where a drain would end the session (RabbitMQ 3) the credit is taken back, and an answer asked for."""
+        if self.session.connection.profile.has(DRAIN):
+            link.flow(max(link.credit, 1), drain=True)
+        else:
+            link.credit_heard = None
+            link.flow(0, echo=True)
 
     def _is_amid(self) -> bool:
         """Whether half a delivery is here; one that is read while it arrives counts as whole."""
@@ -112,7 +121,7 @@ class CreditWindow:
                 link = self.link
                 if last or link is None or drained is not self.drained:
                     raise
-                link.flow(max(link.credit, 1), drain=True)
+                self._ask_to_drain(link)
                 patience *= 2
             finally:
                 want(self.session.engine_session, False)
@@ -129,6 +138,8 @@ class CreditWindow:
             return
         if link is not None and link.credit > 0:
             return
+        if link is not None and link.credit_heard != 0 and not self.session.connection.profile.has(DRAIN):
+            return  # our own word; what the broker sent before it heard of it may be under way
         if link is not None and self._is_amid():
             link.flow(1, drain=True)
             return

@@ -30,11 +30,13 @@ from jmsish.engine.outcomes import (
     RELEASED,
     DecodeError,
     DeliveryState,
+    Modified,
     Rejected,
 )
 from jmsish.errors import MessageFormatError
 from jmsish.message import read_in
 from jmsish.modes import AcknowledgeMode
+from jmsish.profiles.profile import MODIFIED
 
 if TYPE_CHECKING:
     from jmsish.client.consumer import ClientConsumer
@@ -59,11 +61,17 @@ LAZY_SECONDS = 1.0
 """... and after a second without a further receive (D12)."""
 
 
+def _without_modified(outcome: Modified) -> DeliveryState:
+    """The nearest outcome at a broker that does not know modified: it does not count, but dead-letters."""
+    return Rejected(None) if outcome.undeliverable_here else RELEASED
+
+
 class ClientLedger:
     """The deliveries of one session between hand-over and settlement."""
 
     def __init__(self, session: ClientSession) -> None:
         self.session = session
+        self._narrow = not session.connection.profile.has(MODIFIED)
         self.delivered: dict[int, Delivery] = {}
         self.lazy: list[Delivery] = []
         self.lazy_deadline: float | None = None
@@ -173,6 +181,8 @@ class ClientLedger:
         if delivery.stream is not None:
             self._stop_reading(delivery)
         if not delivery.remote_settled:
+            if self._narrow and isinstance(outcome, Modified):
+                outcome = _without_modified(outcome)
             self.session.engine_session.disposition(delivery, outcome, True)
 
     def _stop_reading(self, delivery: Delivery) -> None:

@@ -15,6 +15,7 @@ from jmsish.engine.outcomes import (
     MODIFIED_FAILED_UNDELIVERABLE,
     RELEASED,
     AmqpError,
+    DeliveryState,
     Modified,
     Rejected,
     Source,
@@ -23,12 +24,14 @@ from jmsish.engine.outcomes import (
 from jmsish.engine.termini import UNSETTLED_STATE
 from jmsish.errors import JMSError
 from jmsish.modes import AcknowledgeMode
+from jmsish.profiles.profile import MODIFIED
 from jmsish.types import Int, Symbol
 
 if TYPE_CHECKING:
     from jmsish.client.consumer import ClientConsumer
     from jmsish.client.producer import ClientProducer
     from jmsish.destination import Destination
+    from jmsish.profiles import Profile
 
 OUTCOMES = ("amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list")
 """What our links can be told: the four outcomes of Part 3, 3.4."""
@@ -52,6 +55,17 @@ CONSUMER_PRIORITY = Symbol("priority")
 """The link property by which brokers know the priority of a consumer."""
 
 
+def outcomes_at(profile: Profile) -> tuple[str, ...]:
+    """The outcomes that our links can be told, or tell."""
+    return OUTCOMES if profile.has(MODIFIED) else OUTCOMES[:3]
+
+
+def _default_outcome(profile: Profile, presettled: bool) -> DeliveryState:
+    if presettled:
+        return ACCEPTED
+    return Modified(delivery_failed=True) if profile.has(MODIFIED) else RELEASED
+
+
 def consumer_source(consumer: ClientConsumer, presettled: bool) -> Source:
     """The source we ask for; its default outcome decides what a rolled-back or forgotten delivery becomes (D4)."""
     destination = consumer.destination
@@ -64,8 +78,8 @@ def consumer_source(consumer: ClientConsumer, presettled: bool) -> Source:
         expiry_policy="never" if durable else "link-detach",  # M55
         distribution_mode="copy" if consumer.browsing or durable else None,
         filter=wished_filters(consumer),
-        default_outcome=ACCEPTED if presettled else Modified(delivery_failed=True),
-        outcomes=OUTCOMES,
+        default_outcome=_default_outcome(connection.profile, presettled),
+        outcomes=outcomes_at(connection.profile),
         capabilities=(destination.capability, *connection.subscriptions.capabilities(subscription)),
     )
 
@@ -80,6 +94,8 @@ def attach_consumer(consumer: ClientConsumer) -> None:
         name = connection.unique_name(f"receiver:{consumer.destination.name}")
     else:
         name = connection.subscriptions.enter(consumer)
+        if subscription.shared and connection.profile.share_names is not None:
+            name = connection.profile.share_names.format(name=subscription.name, topic=consumer.destination.name)
     asks = subscription is not None and subscription.shared and not connection.offers(SHARED_SUBSCRIPTIONS)
     consumer.link = session.engine_session.receiver(
         name,

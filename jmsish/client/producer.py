@@ -25,6 +25,7 @@ from jmsish.errors import (
     UnsupportedFeatureError,
     error_for,
 )
+from jmsish.profiles.profile import DELAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,6 +156,10 @@ class ClientProducer:
 
     def check_delay(self, destination: Destination) -> None:
         """A delayed send is refused here when the broker would not hold it (M47)."""
+        profile = self.session.connection.profile
+        profile.require(DELAY)
+        if profile.delay_annotation is not None:
+            return
         link = self.link if self.relayed else self.by_destination[destination].link
         offered = link.remote_offered_capabilities if link is not None else ()
         target = getattr(link.remote_target, "capabilities", ()) if link is not None else ()

@@ -10,6 +10,7 @@ from jmsish.client.procedures import Procedure
 from jmsish.destination import Destination, TemporaryQueue, TemporaryTopic
 from jmsish.engine.outcomes import Source, Target
 from jmsish.errors import IllegalStateError, InvalidDestinationError
+from jmsish.profiles.profile import TEMPORARY
 from jmsish.types import Described, Symbol, ULong
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class TemporaryNodes:
         """A new temporary destination.  Raises what the broker refuses it with."""
         connection = self.connection
         yield from connection.open()
+        connection.profile.require(TEMPORARY)
         kind = TemporaryTopic if topic else TemporaryQueue
         name = connection.unique_name(f"{kind.capability}-creator")
         link = connection.own_session.begin().sender(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jmsish.destination import Destination, wire_name
+from jmsish.destination import Destination, Prefixes, wire_name
 from jmsish.engine.encoding import (
     NULL,
     encode,
@@ -61,13 +61,15 @@ def encode_for_send(
     priority: int,
     ttl: int,
     delivery_time: int = 0,
-    prefixes: tuple[str, str] = _NO_PREFIXES,
+    prefixes: Prefixes = _NO_PREFIXES,
     jmsx_user_id: str | None = None,
+    delay_annotation: str | None = None,
 ) -> bytes:
     """The octets of a message that is sent now; sets the headers that JMS has the provider set.
 
     Times are milliseconds since the epoch, ``ttl`` milliseconds; 0 is none. ``timestamp`` is 0 and ``message_id``
-    ``None`` where the producer disabled them. A message that was received and not changed keeps the octets of its body.
+    ``None`` where the producer disabled them; ``delay_annotation`` is what the broker wants in place of M17. A message
+    that was received and not changed keeps the octets of its body.
     ``ValueError`` for a value that has no AMQP form, with the message as it was.
     """
     expiration = now + ttl if ttl else 0
@@ -80,7 +82,7 @@ def encode_for_send(
         payload = b"".join(
             [
                 header_octets(delivery_mode, priority, ttl if message._ttl is None else message._ttl),
-                _annotations(message, destination, delivery_time),
+                _annotations(message, destination, delivery_time, delay_annotation),
                 _properties(message, message_id, timestamp, expiration, destination, prefixes, jmsx_user_id),
                 _application_properties(message),
                 _body(message),
@@ -103,7 +105,7 @@ def plain_octets(
     timestamp: int,
     expiration: int,
     destination: Destination,
-    prefixes: tuple[str, str],
+    prefixes: Prefixes,
     delivery_mode: int,
     priority: int,
     ttl: int,
@@ -143,12 +145,15 @@ def _body(message: Message) -> bytes:
     return encode_body(*message._outgoing_body())
 
 
-def _annotations(message: Message, destination: Destination, delivery_time: int) -> bytes:
+def _annotations(message: Message, destination: Destination, delivery_time: int, delay_annotation: str | None) -> bytes:
     """The annotations of the mapping, and those of a received message that are not of the mapping."""
     reply_to = message._reply_to
     parts = jms_annotations(message.type_code, destination.kind_byte, None if reply_to is None else reply_to.kind_byte)
     if delivery_time:
-        parts += (encode_symbol(DELIVERY_TIME), encode(Long(delivery_time)))
+        if delay_annotation is None:
+            parts += (encode_symbol(DELIVERY_TIME), encode(Long(delivery_time)))
+        else:
+            parts += (encode_symbol(delay_annotation), encode_timestamp(delivery_time))
     if message._source is not None:
         for key, value in message._source.prefix.annotations.items():
             if key not in JMS_ANNOTATIONS:
@@ -166,7 +171,7 @@ def _properties(
     timestamp: int,
     expiration: int,
     destination: Destination,
-    prefixes: tuple[str, str],
+    prefixes: Prefixes,
     user_id: str | None,
 ) -> bytes:
     """The properties section. The user id is what the connection says, never what the application does."""

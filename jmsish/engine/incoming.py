@@ -187,7 +187,7 @@ def take_flow(session: EngineSession, data: bytes, pos: int, end: int) -> None:
         if link.is_sender:
             _credit(link, count, credit, bool(drain))
         else:
-            link.available = available
+            link.available, link.credit_heard = available, credit
             _progress(link, count)
         session.engine.report((FLOWED, link, properties))
     if session.backlog:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-from jmsish.destination import Destination, wire_name
+from jmsish.destination import Destination, Prefixes, wire_name
 from jmsish.engine.encoding import (
     NULL,
     encode_binary,
@@ -62,7 +62,7 @@ class Terms(NamedTuple):
     """On what terms a message is sent: all that a producer chooses, and its connection adds."""
 
     destination: Destination
-    prefixes: tuple[str, str]
+    prefixes: Prefixes
     delivery_mode: int
     priority: int
     ttl: int

@@ -62,6 +62,7 @@ class Link(Endpoint):
         "awaiting_drain",
         "context",
         "credit",
+        "credit_heard",
         "current",
         "desired_capabilities",
         "discarded",
@@ -122,6 +123,8 @@ class Link(Endpoint):
         self.limit = 0
         self.initial_delivery_count = 0
         self.drain = False
+        self.credit_heard: int | None = None
+        """At a receiver: the credit that the sender named in its last flow."""
         self.available: int | None = None
         self.flow_properties: Mapping[Any, Any] | None = None
         self.mute = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jmsish.destination import Destination
+from jmsish.destination import Destination, Prefixes
 from jmsish.engine.composing import encode_body
 from jmsish.engine.encoding import encode_string
 from jmsish.engine.layout import Layout, Terms, escaped, pack_time
@@ -25,7 +25,7 @@ class MessageTemplate:
         self,
         destination: Destination,
         *,
-        prefixes: tuple[str, str] = ("", ""),
+        prefixes: Prefixes = ("", ""),
         delivery_mode: int = 2,
         priority: int = 4,
         ttl: int = 0,

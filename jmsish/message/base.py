@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from jmsish.destination import Destination
+from jmsish.destination import Destination, Prefixes
 from jmsish.errors import MessageFormatError, MessageNotWriteableError
 from jmsish.message import headers
 from jmsish.message.contents import fresh
@@ -377,7 +377,7 @@ class Message(TypedProperties):
         _locked_body: bool
         _locked_properties: bool
         _message_id: str | None
-        _prefixes: tuple[str, str]
+        _prefixes: Prefixes
         _priority: int
         _properties: dict[str, Any]
         _redelivered: bool

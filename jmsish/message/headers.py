@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jmsish.destination import Destination, destination_of_kind
+from jmsish.destination import Destination, destination_of_kind, name_on_wire
 from jmsish.errors import MessageFormatError
 from jmsish.message import fields
 from jmsish.message.ids import message_id_text
@@ -125,8 +125,7 @@ def _address(message: Message, index: int, kind: int | None) -> Destination | No
     default = message._default_destination
     if kind is None:
         kind = 0 if default is None else default.kind_byte
-    if kind < 2 and (prefix := message._prefixes[kind]) and name.startswith(prefix) and name != prefix:
-        name = name[len(prefix) :]
+    name = name_on_wire(name, kind, message._prefixes)
     if default is not None and default.name == name and default.kind_byte == kind:
         return default
     return destination_of_kind(kind, name)

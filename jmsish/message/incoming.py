@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jmsish.destination import Destination
+from jmsish.destination import Destination, Prefixes
 from jmsish.errors import MessageFormatError
 from jmsish.message.base import UNREAD, Message
 from jmsish.message.bodies import ObjectMessage, TextMessage
@@ -43,7 +43,7 @@ _NO_PREFIXES = ("", "")
 def message_from(
     source: MessageSource,
     default_destination: Destination | None = None,
-    prefixes: tuple[str, str] = _NO_PREFIXES,
+    prefixes: Prefixes = _NO_PREFIXES,
     arrival: int = 0,
 ) -> Message:
     """The message that came in as these octets.
@@ -74,7 +74,7 @@ def message_from(
 def read_in(
     source: MessageSource,
     default_destination: Destination | None = None,
-    prefixes: tuple[str, str] = _NO_PREFIXES,
+    prefixes: Prefixes = _NO_PREFIXES,
     arrival: int = 0,
 ) -> Message:
     """The same, for an application that shall not find out later that the message cannot be read.
