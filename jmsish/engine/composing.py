@@ -80,14 +80,13 @@ def encode_for_send(
         ) + encode_body(*message._outgoing_body())  # fmt: skip
     else:
         payload = b"".join(
-            [
+            (
                 header_octets(delivery_mode, priority, ttl if message._ttl is None else message._ttl),
                 _annotations(message, destination, delivery_time, delay_annotation),
                 _properties(message, message_id, timestamp, expiration, destination, prefixes, jmsx_user_id),
-                _application_properties(message),
-                _body(message),
-            ]
-        )
+                _application_properties(message), _body(message),
+            )
+        )  # fmt: skip
         message._user_id = jmsx_user_id
     message._message_id = message_id
     message._timestamp = timestamp

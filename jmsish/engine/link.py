@@ -116,17 +116,13 @@ class Link(Endpoint):
         self.name = name
         self.is_sender = is_sender
         self.context = context
-        self._init_termini()
+        self._init_remote()
         self.handle = -1
         self.remote_handle = -1
         self.credit = 0
         self.limit = 0
         self.initial_delivery_count = 0
         self.drain = False
-        self.credit_heard: int | None = None
-        """At a receiver: the credit that the sender named in its last flow."""
-        self.available: int | None = None
-        self.flow_properties: Mapping[Any, Any] | None = None
         self.mute = False
         # Sender: whether its transfers may leave before dispositions that were said before them, so that these gather.
         self.overtakes = False
@@ -153,7 +149,11 @@ class Link(Endpoint):
         self.fast_limit = 0
         self.payload_limit = -1
 
-    def _init_termini(self) -> None:
+    def _init_remote(self) -> None:
+        # What the peer's last flow said; of a sender's, the credit that it knew of.
+        self.available: int | None = None
+        self.credit_heard: int | None = None
+        self.flow_properties: Mapping[Any, Any] | None = None
         self.source: Terminus | None = None
         self.target: Terminus | None = None
         self.snd_settle_mode = 2
