@@ -100,6 +100,7 @@ class Engine(Endpoint):
         self._init_state()
 
     def _init_state(self) -> None:
+        self.max_message_size = 0  # On links that the peer makes to send: octets of a message (`oversize`); 0 for any.
         self.remote: Open | None = None
         self.error: AmqpError | None = None
         self.max_frame_out = MIN_MAX_FRAME_SIZE
@@ -114,8 +115,7 @@ class Engine(Endpoint):
         self._events: list[tuple[Any, ...]] = []
         self.report = self._events.append
         self._chunks: list[bytes] = []
-        self._chunked = 0
-        self._needed = 0
+        self._chunked = self._needed = 0
         self.frames_limit = MIN_MAX_FRAME_SIZE  # W13: until the peer's open.
 
     # -- what the owner asks -------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@
 ``(ARRIVED, link, delivery)``    the last frame of a delivery that is read while it arrives, or one that was awaited
 ``(SENT, link, delivery)``       a part of a delivery that is sent piece by piece has left, having waited for the window
 ``(OVERSIZE, link, delivery)``   a delivery grew beyond the link's max-message-size; what still comes of it is dropped
-``(OVERSIZE_ENDED, link, delivery)``  the last frame of such a delivery, where it was not the one that went beyond
+``(OVERSIZE_ENDED, link, delivery)``  the last frame of such a delivery, where it was not the one that went beyond; or,
+                        while it is not complete, more of it was dropped than anybody has to wait for
 ``(DISPOSED, session, deliveries, state, settled, sender_role)``  a disposition about deliveries unsettled until now
 ``(FAILED, error)``     the engine failed; nothing comes after this
 ``(AUTHENTICATED, identity, mechanism)``  a server's SASL exchange succeeded

@@ -28,9 +28,10 @@ from .conditions import (
 )
 from .delivery import Delivery
 from .endpoint import REMOTE_CLOSE, REMOTE_OPEN
-from .events import ABORTED, ARRIVED, ATTACHED, DELIVERED, DETACHED, DISPOSED, FLOWED, OVERSIZE, OVERSIZE_ENDED, PARTIAL
+from .events import ABORTED, ARRIVED, ATTACHED, DELIVERED, DETACHED, DISPOSED, FLOWED, PARTIAL
 from .frames import read_fields
 from .link import Link
+from .oversize import drop
 from .performatives import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Attach, decode_list, read_attach, read_detach
 from .serial import serial_difference
 from .session import HANDLE_MAX
@@ -97,6 +98,8 @@ def _new_link(session: EngineSession, attach: Attach) -> Link:
     link = Link(session, attach.name, attach.is_receiver)
     link.snd_settle_mode = attach.snd_settle_mode
     link.rcv_settle_mode = attach.rcv_settle_mode
+    if not attach.is_receiver:
+        link.max_message_size = session.engine.max_message_size
     names[key] = link
     return link
 
@@ -356,6 +359,10 @@ def _add(link: Link, delivery: Delivery, fields: list[Any], payload: bytes) -> N
         link.arm()
         report((ABORTED, link, delivery))
         return
+    delivery.size += len(payload)
+    if link.max_message_size and delivery.size > link.max_message_size:
+        drop(link, delivery, len(payload), more)
+        return
     if delivery.stream is not None:
         delivery.stream.add(payload)
         if not more:
@@ -364,30 +371,17 @@ def _add(link: Link, delivery: Delivery, fields: list[Any], payload: bytes) -> N
             delivery.complete = True
             report((ARRIVED, link, delivery))
         return
-    delivery.size += len(payload)
-    limit = link.max_message_size
-    if not delivery.oversize:
-        keep(delivery, payload)
-        if limit and delivery.size > limit:
-            delivery.oversize = True
-            delivery.parts = delivery.gathered = None
-            delivery.complete = not more
-            report((OVERSIZE, link, delivery))
+    keep(delivery, payload)
     if more:
         if link.current is None:
             link.current = delivery
             link.disarm()
-        if link.stream_from and delivery.size > link.stream_from and not (delivery.announced or delivery.oversize):
+        if link.stream_from and delivery.size > link.stream_from and not delivery.announced:
             delivery.announced = True
             report((PARTIAL, link, delivery))
         return
     link.current = None
     link.arm()
-    if delivery.oversize:
-        if not delivery.complete:
-            delivery.complete = True
-            report((OVERSIZE_ENDED, link, delivery))
-        return
     delivery.payload = whole(delivery)
     delivery.complete = True
     report((DELIVERED, link, delivery))

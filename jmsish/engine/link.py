@@ -200,14 +200,15 @@ class Link(Endpoint):
         source: Terminus | None = None,
         target: Terminus | None = None,
         offered_capabilities: Sequence[str] = (),
-        max_message_size: int = 0,
+        max_message_size: int | None = None,
         properties: Mapping[Any, Any] | None = None,
     ) -> None:
-        """Answer the peer's attach; a terminus not given is the one the peer asked for."""
+        """Answer the peer's attach; a terminus not given is the one the peer asked for, a limit the engine's."""
         self.source = self.remote_source if source is None else source
         self.target = self.remote_target if target is None else target
         self.offered_capabilities = offered_capabilities
-        self.max_message_size = max_message_size
+        if max_message_size is not None:
+            self.max_message_size = max_message_size
         self.properties = properties
         self._answer()
 

@@ -185,14 +185,19 @@ def want(session: EngineSession, waits: bool) -> None:
 _GATHER = 1 << 20
 """A message beyond so many octets is held in one piece while it comes in."""
 
+_PARTS = 64
+"""And so is one of more frames: an object for each of many small ones would cost more than what is in them."""
+
 
 def keep(delivery: Delivery, payload: bytes) -> None:
     """Another frame of a delivery that is handed on when it is whole."""
     if delivery.parts is None:
         delivery.parts = [payload]
         return
+    if not payload:
+        return
     delivery.parts.append(payload)
-    if delivery.size > _GATHER and not delivery.link.stream_from:
+    if (delivery.size > _GATHER or len(delivery.parts) > _PARTS) and not delivery.link.stream_from:
         if delivery.gathered is None:
             delivery.gathered = BytesIO()
         delivery.gathered.writelines(delivery.parts)
