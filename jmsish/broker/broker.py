@@ -20,6 +20,7 @@ from jmsish.broker.connection import ServerConnection
 from jmsish.broker.consumers import serve
 from jmsish.broker.denials import Denials
 from jmsish.broker.exchanges import NAMELESS, Exchange
+from jmsish.broker.grants import Grant
 from jmsish.broker.greeting import CAPABILITIES, authentication, describe
 from jmsish.broker.management_links import ManagementNode
 from jmsish.broker.order import Entry
@@ -56,6 +57,7 @@ class Broker:
         self.now = clock
         self._users = Users(self.config.users)
         self.denials = Denials()
+        self._common = Grant(max_message_size=self.config.max_message_size, on_oversize=self.config.on_oversize)
         self.settlement = Settlement()
         self.router = Router(self.config, self)
         self.freezes = self.router.freezes
@@ -86,6 +88,7 @@ class Broker:
             sasl=authentication(self._users, identity, trusted),
         )
         connection = ServerConnection(self, engine, next(self._numbers), identity, peer)
+        connection.grant = self._common
         self._connections[connection] = None
         return connection
 

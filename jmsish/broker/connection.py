@@ -12,6 +12,7 @@ list of these.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.attach import Node, Terminal, answer
@@ -24,12 +25,14 @@ from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.leases import Leases
 from jmsish.broker.order import Entry
 from jmsish.broker.outgoing import OutgoingLink
+from jmsish.broker.oversize import Oversize
 from jmsish.broker.pending import Pending
 from jmsish.broker.queues import Queue
 from jmsish.broker.subscriptions import Lookup
 from jmsish.broker.transactions import Transaction
 from jmsish.engine import events
 from jmsish.engine.outcomes import AmqpError
+from jmsish.engine.oversize import limit_messages
 
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
@@ -41,6 +44,9 @@ if TYPE_CHECKING:
 
 OUTPUT_LIMIT: Final = 1 << 20
 """A connection with so much output waiting is sent nothing more until some of it has been taken."""
+FAREWELL: Final = 1.0
+"""Seconds in which the answer to our close is awaited. What comes meanwhile is read and dropped, for a socket that is
+closed with unread input may take back what was written last (W10)."""
 GRACE: Final = 1.0
 """Seconds in which dispositions still win over the default outcome after a link was closed (W16)."""
 
@@ -79,6 +85,11 @@ class ServerConnection:
         self.ended = False
         self._sessions: list[EngineSession] = []
         self._graces: list[tuple[float | None, OutgoingLink]] = []
+        self._oversize = Oversize(self)
+        self._at_hand: list[tuple[Any, ...]] = []
+        """Events that are worked off; a close from here drops the rest of them."""
+        self._farewell: float | None = None
+        """When the answer to our close is awaited no longer."""
 
     def __repr__(self) -> str:
         return f"<ServerConnection {self.number} {self.container_id!r} {self.peer}>"
@@ -116,15 +127,19 @@ class ServerConnection:
         deadline = self.engine.tick(now)
         self._work()
         if self._graces:
-            due = self._pass_graces(now)
-            if due is not None:
-                deadline = due if deadline is None else min(deadline, due)
+            deadline = _earlier(deadline, self._pass_graces(now))
+        if self._oversize:
+            deadline = _earlier(deadline, self._oversize.pass_time(now))
+        if self._farewell is not None:
+            deadline = _earlier(deadline, self._await_close(now))
         return deadline
 
     def _work(self) -> None:
         self.broker.touch(self)
-        for event in self.engine.take_events():
+        events = self._at_hand = self.engine.take_events()
+        for event in events:
             _ACTS[event[0]](self, *event[1:])
+        events.clear()
         if self.fed:
             fed, self.fed = self.fed, []
             for link in fed:
@@ -158,6 +173,8 @@ class ServerConnection:
 
     def _opened(self) -> None:
         admit(self)
+        # Decided now for good: whatever is configured anew holds for connections to come.
+        limit_messages(self.engine, self.grant.max_message_size, self._at_hand)
 
     def _closed(self, error: AmqpError | None) -> None:
         self.end("the connection was closed")
@@ -204,10 +221,14 @@ class ServerConnection:
         terminal: IncomingLink | ControlLink | None = link.context
         if terminal is not None and not terminal.over:
             terminal.posted(delivery)
+        else:
+            link.session.forget(delivery)
 
     def _aborted(self, link: Link, delivery: Delivery) -> None:
         """It never was (2.7.5): no work in its transaction, no outcome; only its credit goes back (T101)."""
-        if isinstance(link.context, IncomingLink) and not link.context.over:
+        if delivery.oversize:
+            self._oversize.ended(link, delivery)
+        elif isinstance(link.context, IncomingLink) and not link.context.over:
             link.context.top_up()
 
     def _disposed(
@@ -223,12 +244,11 @@ class ServerConnection:
     def _authenticated(self, identity: str | None, mechanism: str) -> None:
         self.identity = identity
 
-    def _oversize(self, link: Link, delivery: Delivery) -> None:
-        error = AmqpError("amqp:link:message-size-exceeded", "the message is larger than this link allows")
-        link.detach(closed=True, error=error)
+    def _too_large(self, link: Link, delivery: Delivery) -> None:
+        self._oversize.begun(link, delivery)
 
-    def _oversize_ended(self, link: Link, delivery: Delivery) -> None:
-        """The rest of it was dropped; the link was detached when it grew too large."""
+    def _too_large_ended(self, link: Link, delivery: Delivery) -> None:
+        self._oversize.ended(link, delivery)
 
     def census(self) -> tuple[int, int, int]:
         """How many sessions there are, links on which the peer sends, and links on which it receives."""
@@ -375,7 +395,25 @@ class ServerConnection:
         """Say goodbye from here."""
         self.end("the connection was closed by the broker" if error is None else str(error))
         self.engine.close(error)
+        self._at_hand.clear()
+        self._farewell = inf
         self.broker.touch(self)
+
+    def _await_close(self, now: float) -> float | None:
+        """The peer has a moment to answer our close; when it is over, if it has not."""
+        assert self._farewell is not None
+        if self._farewell == inf:
+            self._farewell = now + FAREWELL
+        if self._farewell > now and not self.engine.closed:
+            return self._farewell
+        self._farewell = None
+        self.engine.stop_reading()
+        self.broker.touch(self)
+        return None
+
+
+def _earlier(one: float | None, other: float | None) -> float | None:
+    return one if other is None else other if one is None else min(one, other)
 
 
 _ACTS: Final[dict[int, Callable[..., None]]] = {
@@ -391,6 +429,6 @@ _ACTS: Final[dict[int, Callable[..., None]]] = {
     events.DISPOSED: ServerConnection._disposed,
     events.FAILED: ServerConnection._failed,
     events.AUTHENTICATED: ServerConnection._authenticated,
-    events.OVERSIZE: ServerConnection._oversize,
-    events.OVERSIZE_ENDED: ServerConnection._oversize_ended,
+    events.OVERSIZE: ServerConnection._too_large,
+    events.OVERSIZE_ENDED: ServerConnection._too_large_ended,
 }

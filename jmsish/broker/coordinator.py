@@ -155,6 +155,12 @@ class ControlLink:
         else:
             self._detach(error)
 
+    def refuse_oversize(self, delivery: Delivery, error: AmqpError) -> None:
+        """A control message that is larger than the link takes: Part 4 makes no exception of this link."""
+        if not delivery.remote_settled and allows_rejected(self._link.remote_source):
+            self._link.session.disposition(delivery, Rejected(error), settled=self._link.rcv_settle_mode != SECOND)
+        self._detach(error)
+
     def _detach(self, error: AmqpError) -> None:
         self._link.detach(closed=True, error=error)
         self.lost(f"the control link was ended: {error}")

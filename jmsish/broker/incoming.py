@@ -306,6 +306,25 @@ class IncomingLink:
         what = f"the message-format {delivery.message_format}" if delivery.message_format else "a delivery of no octets"
         self._refuse(delivery, AmqpError(NOT_IMPLEMENTED, f"{what} is not implemented here"), allowed=False)
 
+    def refuse_oversize(self, delivery: Delivery, error: AmqpError) -> None:
+        """A message that is larger than the link takes: rejected, where the sender can hear that, and the link ends.
+
+        In a transaction it is as with any message that is refused: one sent settled lets it no longer commit (T57), of
+        another its sender is told, as of an outcome in the transaction (T58). One taken back is no part of it.
+        """
+        state = delivery.remote_state
+        transaction = None
+        if isinstance(state, TransactionalState) and not delivery.aborted:
+            transaction = self._connection.transactions.get(state.txn_id)
+        if not delivery.remote_settled and allows_rejected(self._link.remote_source):
+            if transaction is None:
+                self._answer(delivery, Rejected(error))
+            else:
+                self._answer_in(transaction, delivery, Rejected(error))
+        elif transaction is not None:
+            transaction.fail(ROLLBACK, f"a message of the transaction was refused: {error}")
+        self.detach(error)
+
     # --- parked
 
     def _park(self, delivery: Delivery, arrival: int | Arrival, closed: GateClosed) -> None:

@@ -297,6 +297,12 @@ class Link(Endpoint):
         if not silent:
             self.session.write(encode_detach(self.handle, closed, self.session.engine.fit(error)))
 
+    def forget_current(self) -> None:
+        """At a receiver that has detached: the end of the delivery in transit is not awaited any more."""
+        if self.current is not None:
+            self.session.forget(self.current)
+            self.current = None
+
     def silence(self) -> None:
         """Nothing further is written for this link, but its detach."""
         self.mute = True
