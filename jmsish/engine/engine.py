@@ -36,15 +36,15 @@ from .conditions import (
 )
 from .delivery import Delivery
 from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, Endpoint
-from .events import AUTHENTICATED, DELIVERED, FAILED
-from .frames import AMQP_FRAME, HEADER, MIN_MAX_FRAME_SIZE, frame, name_foreign_protocol, read_descriptor
+from .events import DELIVERED, FAILED
+from .frames import AMQP_FRAME, HEADER, MIN_MAX_FRAME_SIZE, frame, read_descriptor
 from .handshake import Handshake
 from .heartbeat import Heartbeat
 from .link import FAST_LAYOUT_SIZE, Link
 from .outgoing import resume
 from .performatives import NAMES, Open, decode_list, encode_close, encode_open, performative_code
 from .quick import take_quick
-from .sasl import SaslClient, SaslServer
+from .sasl import SaslClient, SaslServer, Verdict
 from .session import INCOMING_WINDOW, EngineSession
 from .states import AmqpError
 from .values import DecodeError
@@ -224,8 +224,7 @@ class Engine(Endpoint):
             desired_capabilities=self.desired_capabilities,
             properties=self.properties,
         )
-        # Part 2, 2.4.1: "prior to any explicit negotiation, the maximum frame size is 512".
-        if len(body) + 8 > MIN_MAX_FRAME_SIZE:
+        if len(body) + 8 > MIN_MAX_FRAME_SIZE:  # Part 2, 2.4.1: "prior to any explicit negotiation"
             raise EngineStateError(
                 f"amqp:frame-size-too-small: an open of {len(body) + 8} octets, where 512 are the most"
             )
@@ -291,11 +290,7 @@ class Engine(Endpoint):
 
     def fit(self, error: AmqpError | None) -> AmqpError | None:
         """The error, cut where it would not fit a frame: one that is told in part beats one that breaks the peer."""
-        room = self.max_frame_out - 40
-        if error is None or len(error.encoded) <= room:
-            return error
-        text = (error.description or "").encode()[: max(room - len(error.condition) - 16, 0)].decode("utf-8", "ignore")
-        return AmqpError(error.condition[: room - 16], text or None)
+        return None if error is None else error.cut(self.max_frame_out - 40)
 
     def free_channel(self) -> int:
         """The lowest channel not in use."""
@@ -356,13 +351,22 @@ class Engine(Endpoint):
             self._needed = max(self._needed, _unpack_size(rest)[0])
 
     def _advance_handshake(self, data: bytes) -> int:
-        handshake = self._handshake
-        known = handshake.authenticated
         try:
-            return handshake.advance(data, 0)
+            return self._handshake.advance(data, 0)
         finally:
-            if handshake.authenticated is not known and handshake.authenticated is not None:
-                self.report((AUTHENTICATED, *handshake.authenticated))
+            self._events += self._handshake.take_events()
+
+    def decide(self, answer: bytes | Verdict) -> None:
+        """Go on with a SASL exchange that waits for its owner: see the events ``ASKED`` and ``JUDGED``."""
+        if self._deaf:
+            return  # It went while it was being thought about.
+        try:
+            self._handshake.decide(answer)
+        except Fault as fault:
+            self._fail(fault.condition, fault.description)
+        self._events += self._handshake.take_events()
+        rest, self._chunks = b"".join(self._chunks), []
+        self.receive(rest)
 
     # hot: the first branch of the loop is what each message costs.
     def _read_frames(self, data: bytes, pos: int) -> int:
@@ -470,13 +474,9 @@ class Engine(Endpoint):
         if self._deaf:
             return
         if not self._handshake.done:
-            rest = b"".join(self._chunks)
-            if rest and not rest.startswith(b"AMQP"[: len(rest)]):
-                text = f"protocol mismatch: the peer speaks {name_foreign_protocol(rest)}, not AMQP 1.0"
-                self._fail(FRAMING_ERROR, text)
-                return
-            text = "the peer closed the socket in the middle of the protocol handshake, as a port that expects TLS does"
-        elif self.local_closed:
+            self._fail(*self._handshake.cut_off(b"".join(self._chunks)))
+            return
+        if self.local_closed:
             text = "the peer closed the socket without answering our close"
         else:
             text = "the peer closed the socket without an AMQP close"

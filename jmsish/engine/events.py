@@ -20,6 +20,9 @@
 ``(DISPOSED, session, deliveries, state, settled, sender_role)``  a disposition about deliveries unsettled until now
 ``(FAILED, error)``     the engine failed; nothing comes after this
 ``(AUTHENTICATED, identity, mechanism)``  a server's SASL exchange succeeded
+``(ASKED, question)``   a server's SASL exchange waits for what ``question()`` gives, to be called outside of all
+                        ownership; go on with ``engine.decide(answer)``
+``(JUDGED, verdict)``   a server's SASL exchange has this end; ``engine.decide(verdict)`` tells the peer, now or later
 ======================  ==============================================================================================
 """
 
@@ -28,6 +31,7 @@ from __future__ import annotations
 __all__ = [
     "ABORTED",
     "ARRIVED",
+    "ASKED",
     "ATTACHED",
     "AUTHENTICATED",
     "BEGUN",
@@ -38,6 +42,7 @@ __all__ = [
     "ENDED",
     "FAILED",
     "FLOWED",
+    "JUDGED",
     "NAMES",
     "OPENED",
     "OVERSIZE",
@@ -63,9 +68,12 @@ OVERSIZE_ENDED = 13
 PARTIAL = 14
 ARRIVED = 15
 SENT = 16
+ASKED = 17
+JUDGED = 18
 
 NAMES = (
     "OPENED", "CLOSED", "BEGUN", "ENDED", "ATTACHED", "DETACHED", "FLOWED", "DELIVERED", "ABORTED", "DISPOSED",
     "FAILED", "AUTHENTICATED", "OVERSIZE", "OVERSIZE_ENDED", "PARTIAL", "ARRIVED", "SENT",
+    "ASKED", "JUDGED",
 )  # fmt: skip
 """The name of each event, for logs and traces."""

@@ -8,6 +8,10 @@ that our AMQP header is written, so that frames may follow: for a client without
     client with SASL       SASL_HEADER ─► MECHANISMS ─► OUTCOME ─► AMQP_HEADER ─► DONE
     server                 FIRST_HEADER ─► DONE                       (no SASL layer)
                            FIRST_HEADER ─► INIT ─► RESPONSE … ─► AMQP_HEADER ─► DONE
+                                              └─► WAITING ◄─┘
+
+A server waits where an answer takes its time or is not its own to give: it reports ``ASKED`` or ``JUDGED``, eats no
+more, and goes on with :meth:`Handshake.decide`.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from typing import Any
 from jmsish.types import Symbol
 
 from .conditions import CONNECTION_FORCED, DECODE_ERROR, FRAMING_ERROR, UNAUTHORIZED_ACCESS, Fault
+from .events import ASKED, AUTHENTICATED, JUDGED
 from .frames import (
     AMQP_HEADER,
     HEADER,
@@ -26,18 +31,25 @@ from .frames import (
     name_foreign_protocol,
     read_descriptor,
 )
+from .mechanisms import SYSTEM_ERROR
 from .performatives import decode_list
-from .sasl import ClientMechanism, SaslClient, SaslServer, ServerMechanism, Verdict
+from .sasl import Answer, ClientMechanism, SaslClient, SaslServer, ServerMechanism, Verdict
 from .states import composite, typed_field
 from .termini import encode_names, names_of
 from .values import NULL, DecodeError, encode_binary, encode_string, encode_symbol, encode_ubyte
 
-__all__ = ["SASL_FRAME_LIMIT", "Handshake"]
+__all__ = ["SASL_FRAME_LIMIT", "Handshake", "trouble"]
 
 SASL_FRAME_LIMIT = 16 * 1024
 """Tokens are longer than the 512 octets of Part 5, 5.3.1, so more is let through (W13)."""
 
-FIRST_HEADER, SASL_HEADER_AWAITED, MECHANISMS, OUTCOME, INIT, RESPONSE, AMQP_HEADER_AWAITED, DONE = range(8)
+WAITING_LIMIT = 64 * 1024
+"""What a peer may send behind an answer that is being thought about: its open, and what it does first."""
+
+MOST_ROUNDS = 8
+"""Challenges of one exchange. The longest known here has three."""
+
+FIRST_HEADER, SASL_HEADER_AWAITED, MECHANISMS, OUTCOME, INIT, RESPONSE, WAITING, AMQP_HEADER_AWAITED, DONE = range(9)
 
 _MECHANISMS, _INIT, _CHALLENGE, _RESPONSE, _OUTCOME = range(0x40, 0x45)
 
@@ -50,7 +62,7 @@ _CODES = {
     3: "a permanent system error at the server",
     4: "a passing system error at the server",
 }
-_OK, _AUTH, _SYS = 0, 1, 2
+_OK, _AUTH = 0, 1
 
 
 class Handshake:
@@ -62,8 +74,10 @@ class Handshake:
         self.hostname = hostname
         self.output: list[bytes] = []
         self.ready = False
-        self.authenticated: tuple[str, str] | None = None
-        """Identity and mechanism, at a server whose exchange went well."""
+        self._events: list[tuple[Any, ...]] = []
+        self._rounds = 0
+        self._refused: Verdict | None = None
+        """What follows the answer to the last words before it."""
         self._is_server = server
         self._exchange: ServerMechanism | None = None
         self._chosen: ClientMechanism | None = None
@@ -87,12 +101,30 @@ class Handshake:
         while self.phase != DONE:
             if self.phase in (MECHANISMS, OUTCOME, INIT, RESPONSE):
                 end = self._sasl_frame(data, pos)
+            elif self.phase == WAITING:
+                if len(data) - pos > WAITING_LIMIT:
+                    raise Fault(FRAMING_ERROR, "the peer sends on and on while it is being authenticated")
+                return pos
             else:
                 end = self._header(data, pos)
             if end == pos:
                 return pos
             pos = end
         return pos
+
+    def take_events(self) -> list[tuple[Any, ...]]:
+        """What a server's owner has to hear of it."""
+        events, self._events = self._events, []
+        return events
+
+    def cut_off(self, rest: bytes) -> tuple[str, str]:
+        """Condition and sentence where the peer closes the socket now; ``rest`` is what came and was not eaten."""
+        if self.phase == WAITING:
+            return CONNECTION_FORCED, "the peer closed the socket while it was being authenticated"
+        if rest and not rest.startswith(b"AMQP"[: len(rest)]):
+            return FRAMING_ERROR, f"protocol mismatch: the peer speaks {name_foreign_protocol(rest)}, not AMQP 1.0"
+        text = "the peer closed the socket in the middle of the protocol handshake, as a port that expects TLS does"
+        return CONNECTION_FORCED, text
 
     # -- headers -------------------------------------------------------------------------------------------------------
 
@@ -198,6 +230,7 @@ class Handshake:
             self._choose(fields)
         elif code == _CHALLENGE:
             assert self._chosen is not None
+            self._count_round()
             challenge = typed_field(fields, 0, bytes, "sasl-challenge.challenge", True)
             self._send(_RESPONSE, encode_binary(self._chosen.respond(challenge)))
         else:
@@ -225,6 +258,8 @@ class Handshake:
             user = self.client.credentials.username
             who = f"user {user!r}" if user is not None else "the connection"
             reason = _CODES.get(code, f"code {code}")
+            if self._chosen.complaint:
+                reason += f" ({self._chosen.complaint})"
             raise Fault(
                 UNAUTHORIZED_ACCESS if code == _AUTH else CONNECTION_FORCED,
                 f"SASL {self._chosen.name} failed for {who}: {reason}",
@@ -241,29 +276,66 @@ class Handshake:
             self._mechanism = str(typed_field(fields, 0, Symbol, "sasl-init.mechanism", True))
             self._exchange = self.server.begin(self._mechanism)
             if self._exchange is None:
-                self._deny(f"the client chose the mechanism {self._mechanism!r}, which was not offered")
+                self._deny(Verdict(None, reason=f"the mechanism {self._mechanism!r} was not offered"))
             response = typed_field(fields, 1, bytes, "sasl-init.initial-response")
         else:
+            self._count_round()
             response = typed_field(fields, 0, bytes, "sasl-response.response", True)
+            if self._refused is not None:
+                self._deny(self._refused)
         assert self._exchange is not None
         try:
             answer = self._exchange.step(response)
         except Fault:
             raise
         except Exception as error:  # What decides is the caller's code; the peer hears that it failed, not how.
-            self._deny(f"deciding on {self._mechanism} raised {type(error).__name__}: {error}", _SYS)
+            answer = trouble(error)
+        self._weigh(answer)
+
+    def _weigh(self, answer: Answer) -> None:
+        """Say it, or have the owner say when."""
+        assert self.server is not None
+        if isinstance(answer, Verdict) and self.server.judged:
+            self.phase = WAITING
+            self._events.append((JUDGED, answer))
+        elif isinstance(answer, (bytes, Verdict)):
+            self._say(answer)
+        else:
+            self.phase = WAITING
+            self._events.append((ASKED, answer))
+
+    def decide(self, answer: bytes | Verdict) -> None:
+        """The answer that was waited for. Raises Fault, as :meth:`advance` does."""
+        if self.phase == WAITING:
+            self._say(answer)
+
+    def _say(self, answer: bytes | Verdict) -> None:
         if not isinstance(answer, Verdict):
             self._send(_CHALLENGE, encode_binary(answer))
             self.phase = RESPONSE
-        elif answer.identity is None:
-            self._deny(f"SASL {self._mechanism}: the credentials were refused")
-        else:
+        elif answer.identity is not None:
             additional = answer.additional
             self._send(_OUTCOME, encode_ubyte(_OK), NULL if additional is None else encode_binary(additional))
-            self.authenticated = (answer.identity, self._mechanism)
+            self._events.append((AUTHENTICATED, answer.identity, self._mechanism))
             self.phase = AMQP_HEADER_AWAITED
+        elif answer.parting is not None:
+            self._refused = answer
+            self._send(_CHALLENGE, encode_binary(answer.parting))
+            self.phase = RESPONSE
+        else:
+            self._deny(answer)
 
-    def _deny(self, description: str, code: int = _AUTH) -> Any:
+    def _count_round(self) -> None:
+        self._rounds += 1
+        if self._rounds > MOST_ROUNDS:
+            raise Fault(UNAUTHORIZED_ACCESS, f"the SASL exchange does not end: more than {MOST_ROUNDS} challenges")
+
+    def _deny(self, verdict: Verdict) -> Any:
         """W15: the outcome, then the socket closes; nothing else is answered."""
-        self._send(_OUTCOME, encode_ubyte(code))
-        raise Fault(UNAUTHORIZED_ACCESS, description)
+        self._send(_OUTCOME, encode_ubyte(verdict.code))
+        raise Fault(UNAUTHORIZED_ACCESS, f"SASL {self._mechanism}: {verdict.reason}")
+
+
+def trouble(error: BaseException) -> Verdict:
+    """The verdict where what decides raised. Of the error only its kind is told: its text may hold what was asked."""
+    return Verdict(None, code=SYSTEM_ERROR, reason=f"deciding raised {type(error).__name__}")

@@ -9,8 +9,12 @@ from typing import ClassVar
 from .conditions import UNAUTHORIZED_ACCESS, Fault
 
 __all__ = [
+    "REFUSED",
+    "SYSTEM_ERROR",
+    "TRY_LATER",
     "AnonymousClient",
     "AnonymousServer",
+    "Answer",
     "Authenticate",
     "ClientMechanism",
     "Credentials",
@@ -18,9 +22,13 @@ __all__ = [
     "ExternalServer",
     "PlainClient",
     "PlainServer",
+    "Question",
     "ServerMechanism",
     "Verdict",
 ]
+
+REFUSED, SYSTEM_ERROR, TRY_LATER = 1, 2, 4
+"""Codes of an outcome that is no yes (Part 5, 5.3.3.7): ``auth``, ``sys`` and ``sys-temp``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,11 @@ class Credentials:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     external: bool = False
+    token: str | None = field(default=None, repr=False)
+    """An OAuth access token."""
+    host: str | None = None
+    """Where the client believes to be, for mechanisms that say so (RFC 7628, 3.1)."""
+    port: int | None = None
 
 
 # -- client ------------------------------------------------------------------------------------------------------------
@@ -39,6 +52,10 @@ class ClientMechanism:
     """One attempt of a client; the subclasses below are tried strongest first."""
 
     name: ClassVar[str]
+    reveals = False
+    """Whether it sends the secret itself, which then wants TLS around it."""
+    complaint = ""
+    """What the server said of a refusal before the outcome, where it did."""
 
     def __init__(self, credentials: Credentials) -> None:
         self.credentials = credentials
@@ -80,6 +97,7 @@ class PlainClient(ClientMechanism):
     """User name and password in the clear (RFC 4616)."""
 
     name = "PLAIN"
+    reveals = True
 
     @classmethod
     def usable(cls, credentials: Credentials) -> bool:
@@ -118,10 +136,28 @@ class Verdict:
     identity: str | None
     additional: bytes | None = field(default=None, repr=False)
     """What goes with a yes (Part 5, 5.3.3.6): the proof of a server that must prove itself too."""
+    parting: bytes | None = field(default=None, repr=False)
+    """What goes before a no, as one more challenge, whose answer does not count (RFC 7628, 3.2.3)."""
+    code: int = REFUSED
+    """Of a no."""
+    reason: str = "the credentials were refused"
+    """Of a no, for our own log; the peer hears the code only."""
 
 
-Authenticate = Callable[[str, "str | None", "str | None"], "str | None"]
-"""Asked (mechanism, user name, password); answers the identity, or ``None`` to refuse."""
+Question = Callable[[], "bytes | Verdict"]
+"""What takes its time, or is somebody else's code: to be asked outside of all ownership. Gives a challenge, or the
+verdict."""
+
+Answer = bytes | Verdict | Question
+
+Authenticate = Callable[[str, "str | None", "str | None"], "str | Callable[[], str | None] | None"]
+"""Asked (mechanism, user name, password); answers the identity, ``None`` to refuse, or, where that takes its time, what
+is to be called for one of these."""
+
+
+def _judge(found: str | Callable[[], str | None] | None) -> Verdict | Question:
+    """The verdict, or the question that gives it."""
+    return (lambda: Verdict(found())) if callable(found) else Verdict(found)
 
 
 class ServerMechanism:
@@ -132,8 +168,9 @@ class ServerMechanism:
     def __init__(self, authenticate: Authenticate) -> None:
         self.authenticate = authenticate
 
-    def step(self, response: bytes | None) -> bytes | Verdict:
-        """Take the client's response (``None``: it sent no initial one) and give a challenge or the verdict."""
+    def step(self, response: bytes | None) -> Answer:
+        """Take the client's response (``None``: it sent no initial one) and give a challenge, the verdict, or a
+        question."""
         raise NotImplementedError
 
 
@@ -142,16 +179,19 @@ class PlainServer(ServerMechanism):
 
     name = "PLAIN"
 
-    def step(self, response: bytes | None) -> bytes | Verdict:
+    def step(self, response: bytes | None) -> Answer:
         if response is None:
             return b""
         parts = response.split(b"\0")
         if len(parts) != 3:
             return Verdict(None)
-        authorize, username, password = (part.decode("utf-8", "replace") for part in parts)
+        try:
+            authorize, username, password = (part.decode() for part in parts)
+        except UnicodeDecodeError:
+            return Verdict(None)
         if authorize and authorize != username:
             return Verdict(None)  # Nobody acts as somebody else here.
-        return Verdict(self.authenticate(self.name, username, password))
+        return _judge(self.authenticate(self.name, username, password))
 
 
 class AnonymousServer(ServerMechanism):
@@ -159,8 +199,8 @@ class AnonymousServer(ServerMechanism):
 
     name = "ANONYMOUS"
 
-    def step(self, response: bytes | None) -> bytes | Verdict:
-        return Verdict(self.authenticate(self.name, None, None))
+    def step(self, response: bytes | None) -> Answer:
+        return _judge(self.authenticate(self.name, None, None))
 
 
 class ExternalServer(ServerMechanism):
@@ -168,7 +208,7 @@ class ExternalServer(ServerMechanism):
 
     name = "EXTERNAL"
 
-    def step(self, response: bytes | None) -> bytes | Verdict:
+    def step(self, response: bytes | None) -> Answer:
         if response is None:
             return b""
-        return Verdict(self.authenticate(self.name, response.decode("utf-8", "replace") or None, None))
+        return _judge(self.authenticate(self.name, response.decode("utf-8", "replace") or None, None))

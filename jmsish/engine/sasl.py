@@ -8,12 +8,14 @@ in the tables below.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Final
 
 from .conditions import UNAUTHORIZED_ACCESS, Fault
 from .mechanisms import (
     AnonymousClient,
     AnonymousServer,
+    Answer,
     Authenticate,
     ClientMechanism,
     Credentials,
@@ -21,34 +23,47 @@ from .mechanisms import (
     ExternalServer,
     PlainClient,
     PlainServer,
+    Question,
     ServerMechanism,
     Verdict,
 )
-from .scram import SCRAM_MECHANISMS, FindKey, ScramServer, ScramSha256Client, ScramSha512Client
+from .oauth import AskToken, OAuthBearerClient, TokenServer, XOAuth2Client
+from .scram import SCRAM_MECHANISMS, FindKey, Prepare, ScramServer, ScramSha256Client, ScramSha512Client
 
 __all__ = [
     "CLIENT_MECHANISMS",
     "SERVER_MECHANISMS",
+    "Answer",
     "ClientMechanism",
     "Credentials",
+    "Question",
     "SaslClient",
     "SaslServer",
     "ServerMechanism",
     "Verdict",
 ]
 
-CLIENT_MECHANISMS: list[type[ClientMechanism]] = [
+CLIENT_MECHANISMS: Final[tuple[type[ClientMechanism], ...]] = (
     ExternalClient,
+    OAuthBearerClient,
+    XOAuth2Client,
     ScramSha512Client,
     ScramSha256Client,
     PlainClient,
     AnonymousClient,
-]
-"""Strongest first."""
+)
+"""In the order in which they are tried. A certificate or token was given on purpose, so it comes before a password."""
+
+_BY_NAME: Final = {kind.name: kind for kind in CLIENT_MECHANISMS}
 
 
 class SaslClient:
-    """What a client brings into the exchange; ``mechanisms`` allows only those named."""
+    """What a client brings into the exchange.
+
+    ``mechanisms`` allows only those named, in that order of preference; names that are not known here are passed over,
+    and ``ValueError`` is raised where none is known. ``exposed`` says that others can read what is sent: then what
+    sends the secret itself is not used.
+    """
 
     def __init__(
         self,
@@ -56,30 +71,47 @@ class SaslClient:
         username: str | None = None,
         password: str | None = None,
         external: bool = False,
+        *,
+        token: str | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        exposed: bool = False,
     ) -> None:
-        self.credentials = Credentials(username, password, external)
-        self.allowed = None if mechanisms is None else tuple(mechanisms)
+        self.credentials = Credentials(username, password, external, token, host, port)
+        self.exposed = exposed
+        self.named = mechanisms is not None
+        self.kinds = CLIENT_MECHANISMS
+        if mechanisms is not None:
+            self.kinds = tuple(_BY_NAME[name] for name in dict.fromkeys(mechanisms) if name in _BY_NAME)
+            if not self.kinds:
+                known = ", ".join(_BY_NAME)
+                raise ValueError(f"no such SASL mechanism: {', '.join(mechanisms)}; there are: {known}")
         self.mechanism: ClientMechanism | None = None
 
     def usable(self) -> list[type[ClientMechanism]]:
-        """The mechanisms that credentials and caller allow, strongest first."""
-        return [
-            kind
-            for kind in CLIENT_MECHANISMS
-            if kind.usable(self.credentials) and (self.allowed is None or kind.name in self.allowed)
-        ]
+        """The mechanisms that credentials and caller allow, in the order in which they are tried."""
+        return [kind for kind in self.kinds if self._fits(kind) and not (self.exposed and kind.reveals)]
+
+    def _fits(self, kind: type[ClientMechanism]) -> bool:
+        held = self.credentials
+        # A client with a name or token never goes in as nobody, unless it was told to.
+        if kind is AnonymousClient and (held.username is not None or held.token is not None) and not self.named:
+            return False
+        return kind.usable(held)
 
     def choose(self, offered: Sequence[str]) -> ClientMechanism:
-        """The strongest mechanism of those offered; a Fault names both lists when there is none."""
-        for kind in CLIENT_MECHANISMS:
-            if kind.name not in offered or (self.allowed is not None and kind.name not in self.allowed):
-                continue
-            # A client with a user name never goes in as nobody, unless it was told to.
-            if kind is AnonymousClient and self.credentials.username is not None and self.allowed is None:
-                continue
-            if kind.usable(self.credentials):
+        """The first usable mechanism of those offered; a Fault says why there is none."""
+        for kind in self.usable():
+            if kind.name in offered:
                 self.mechanism = kind(self.credentials)
                 return self.mechanism
+        withheld = [kind.name for kind in self.kinds if kind.name in offered and kind.reveals and self._fits(kind)]
+        if withheld:
+            raise Fault(
+                UNAUTHORIZED_ACCESS,
+                f"{' and '.join(withheld)} would send the password or token in the clear, for there is no TLS and the "
+                f"broker is not on this machine: it was not sent (amqps:// is safe; allow_cleartext=True sends it)",
+            )
         ours = ", ".join(kind.name for kind in self.usable()) or "none"
         raise Fault(
             UNAUTHORIZED_ACCESS,
@@ -97,8 +129,11 @@ class SaslServer:
     """What a server asks of its clients.
 
     ``authenticate`` decides for the mechanisms known here. With ``token`` other names may be offered as well: it is
-    asked (mechanism, initial response) and answers like ``authenticate``. The SCRAM mechanisms need ``scram``, which
-    gives the key of a user. ``allow_no_sasl`` takes clients that skip the exchange.
+    asked (mechanism, initial response), outside of all ownership, and answers an identity or ``None``; where
+    ``token_plain`` is set it decides PLAIN too. The SCRAM mechanisms need ``scram``, which gives the key of a user, and
+    ``prepare`` where keys have to be made first. ``allow_no_sasl`` takes clients that skip the exchange.
+
+    With ``judged`` no verdict is told to the peer before the owner says so: see the event ``JUDGED``.
     """
 
     def __init__(
@@ -106,15 +141,21 @@ class SaslServer:
         mechanisms: Sequence[str],
         authenticate: Authenticate,
         *,
-        token: Callable[[str, bytes | None], str | None] | None = None,
+        token: AskToken | None = None,
+        token_plain: bool = False,
         scram: FindKey | None = None,
+        prepare: Prepare | None = None,
         allow_no_sasl: bool = False,
+        judged: bool = False,
     ) -> None:
         self.mechanisms = tuple(mechanisms)
         self.authenticate = authenticate
         self.token = token
+        self.token_plain = token_plain
         self.scram = scram
+        self.prepare = prepare
         self.allow_no_sasl = allow_no_sasl
+        self.judged = judged
         unknown = [name for name in self.mechanisms if name not in SERVER_MECHANISMS and not self._scrams(name)]
         if unknown and token is None:
             raise ValueError(f"no such SASL mechanism: {', '.join(unknown)}")
@@ -124,23 +165,11 @@ class SaslServer:
         if name not in self.mechanisms:
             return None
         if self.scram is not None and self._scrams(name):
-            return ScramServer(name, self.scram)
+            return ScramServer(name, self.scram, self.prepare)
         kind = SERVER_MECHANISMS.get(name)
-        if kind is not None:
+        if kind is not None and not (kind is PlainServer and self.token_plain):
             return kind(self.authenticate)
-        return _TokenServer(name, self.token) if self.token is not None else None
+        return TokenServer(name, self.token) if self.token is not None else None
 
     def _scrams(self, name: str) -> bool:
         return self.scram is not None and name in SCRAM_MECHANISMS
-
-
-class _TokenServer(ServerMechanism):
-    """A mechanism whose one response is judged outside, such as XOAUTH2."""
-
-    def __init__(self, name: str, token: Callable[[str, bytes | None], str | None]) -> None:
-        super().__init__(lambda mechanism, username, password: None)
-        self.mechanism = name
-        self.token = token
-
-    def step(self, response: bytes | None) -> bytes | Verdict:
-        return Verdict(self.token(self.mechanism, response))

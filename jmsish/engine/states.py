@@ -89,6 +89,13 @@ class AmqpError:
     def __str__(self) -> str:
         return f"{self.condition}: {self.description}" if self.description else self.condition
 
+    def cut(self, room: int) -> AmqpError:
+        """The same in so many octets at most: the information goes first, then the end of the description."""
+        if len(self.encoded) <= room:
+            return self
+        text = (self.description or "").encode()[: max(room - len(self.condition) - 16, 0)].decode("utf-8", "ignore")
+        return AmqpError(self.condition[: room - 16], text or None)
+
 
 def encode_fields(fields: Mapping[Any, Any]) -> bytes:
     """A map whose keys are symbols, whatever kind of text they are here."""

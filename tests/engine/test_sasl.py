@@ -9,7 +9,7 @@ import pytest
 from jmsish.engine import events
 from jmsish.engine.conditions import Fault
 from jmsish.engine.engine import Engine
-from jmsish.engine.sasl import SaslClient, SaslServer
+from jmsish.engine.sasl import SaslClient, SaslServer, Verdict
 from tests.engine.pair import Pair, Wire, expect, kinds
 from tests.wire.frames import AMQP_HEADER, SASL_HEADER, read, symbols, wrap, write
 
@@ -139,7 +139,8 @@ def test_an_authenticator_that_raises_denies() -> None:
     wire.raw(SASL_HEADER)
     [outcome] = wire.send("sasl-init", mechanism="PLAIN", initial_response=b"\0u\0p")
     assert outcome.code == 2 and wire.engine.closed
-    assert wire.engine.error is not None and "directory down" in (wire.engine.error.description or "")
+    assert "deciding raised LookupError" in str(wire.engine.error)
+    assert "directory down" not in str(wire.engine.error), "it may quote what it was asked"
 
 
 def test_long_tokens_pass_and_huge_sasl_frames_do_not() -> None:
@@ -151,8 +152,12 @@ def test_long_tokens_pass_and_huge_sasl_frames_do_not() -> None:
 
     wire = Wire(sasl=SaslServer(["XOAUTH2"], users, token=token))
     wire.raw(SASL_HEADER)
-    [outcome] = wire.send("sasl-init", mechanism="XOAUTH2", initial_response=b"t" * 10_000)
-    assert outcome.code == 0 and tokens == [b"t" * 10_000]
+    long = b"user=u\x01auth=Bearer " + b"t" * 10_000 + b"\x01\x01"
+    assert wire.send("sasl-init", mechanism="XOAUTH2", initial_response=long) == []
+    [(_, question)] = expect(wire.engine, events.ASKED)
+    wire.engine.decide(question())
+    [outcome] = wire.read()
+    assert outcome.code == 0 and tokens == [long]
 
     wire = Wire(sasl=SaslServer(["PLAIN"], users))
     wire.raw(SASL_HEADER)
@@ -235,3 +240,149 @@ def test_system_errors_of_sasl_are_no_refusal(code: int, condition: str) -> None
     client.receive(SASL_HEADER + write("sasl-mechanisms", sasl_server_mechanisms=["ANONYMOUS"]))
     client.receive(write("sasl-outcome", code=code))
     assert client.error is not None and client.error.condition == f"amqp:connection:{condition}"
+
+
+# The order of choice, and what is not sent where others can read it.
+
+
+def test_mechanisms_named_are_tried_in_their_order() -> None:
+    offered = ["ANONYMOUS", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    named = SaslClient(mechanisms=["PLAIN", "SCRAM-SHA-512"], username="u", password="p")
+    assert named.choose(offered).name == "PLAIN"
+    assert SaslClient(username="u", password="p").choose(offered).name == "SCRAM-SHA-512"
+
+
+def test_a_mechanism_nobody_knows_is_passed_over_and_none_known_is_an_error() -> None:
+    client = SaslClient(mechanisms=["CRAM-MD5", "PLAIN"], username="u", password="p")
+    assert client.choose(["CRAM-MD5", "PLAIN"]).name == "PLAIN"
+    with pytest.raises(ValueError, match="no such SASL mechanism: CRAM-MD5; there are: EXTERNAL, "):
+        SaslClient(mechanisms=["CRAM-MD5"])
+
+
+@pytest.mark.parametrize(
+    ("held", "offered"),
+    [
+        ({"username": "u", "password": "secret-word"}, ["PLAIN"]),
+        ({"token": "secret-word"}, ["OAUTHBEARER", "XOAUTH2"]),
+        ({"username": "u", "password": "secret-word"}, ["PLAIN", "ANONYMOUS"]),
+    ],
+)
+def test_a_secret_is_not_sent_where_others_can_read_it(held: dict[str, Any], offered: list[str]) -> None:
+    client = Engine(server=False, container_id="c", sasl=SaslClient(**held, exposed=True))
+    client.receive(SASL_HEADER + write("sasl-mechanisms", sasl_server_mechanisms=offered))
+    assert b"secret-word" not in client.take_output()
+    assert client.error is not None and client.error.condition == "amqp:unauthorized-access"
+    assert "was not sent" in str(client.error) and "allow_cleartext" in str(client.error)
+    assert "secret-word" not in str(client.error)
+
+
+def test_what_proves_without_sending_is_used_there_all_the_same() -> None:
+    client = SaslClient(username="u", password="p", exposed=True)
+    assert client.choose(["PLAIN", "SCRAM-SHA-256"]).name == "SCRAM-SHA-256"
+
+
+# What takes its time, and what the owner tells when it likes.
+
+
+def asked(wire: Wire) -> Any:
+    wire.raw(SASL_HEADER)
+    assert wire.send("sasl-init", mechanism="PLAIN", initial_response=b"\0u\0secret") == []
+    [(kind, what)] = wire.events()
+    return kind, what
+
+
+def slow(mechanism: str, username: str | None, password: str | None) -> Any:
+    return lambda: users(mechanism, username, password)
+
+
+def test_a_question_is_asked_outside_and_its_answer_goes_on() -> None:
+    wire = Wire(sasl=SaslServer(["PLAIN"], slow))
+    kind, question = asked(wire)
+    assert kind == events.ASKED
+    wire.engine.decide(question())
+    [outcome] = wire.read()
+    assert outcome.code == 0 and wire.events() == [(events.AUTHENTICATED, "u", "PLAIN")]
+
+
+def test_what_was_sent_behind_a_question_waits_and_is_read_then() -> None:
+    wire = Wire(sasl=SaslServer(["PLAIN"], slow))
+    _, question = asked(wire)
+    assert wire.raw(AMQP_HEADER + write("open", container_id="c")) == [] and wire.events() == []
+    wire.engine.decide(question())
+    assert [frame.name for frame in wire.read()] == ["sasl-outcome", "header"]
+    assert [event[0] for event in wire.events()] == [events.AUTHENTICATED, events.OPENED]
+
+
+def test_who_sends_on_and_on_behind_a_question_is_closed() -> None:
+    wire = Wire(sasl=SaslServer(["PLAIN"], slow))
+    _, question = asked(wire)
+    for _ in range(20):
+        wire.raw(bytes(10_000))
+    assert wire.engine.closed and "sends on and on" in str(wire.engine.error)
+    wire.engine.decide(question())
+    assert wire.read() == []
+
+
+def test_who_leaves_during_a_question_is_gone() -> None:
+    wire = Wire(sasl=SaslServer(["PLAIN"], slow))
+    _, question = asked(wire)
+    wire.engine.receive_eof()
+    assert "while it was being authenticated" in str(wire.engine.error)
+    wire.engine.decide(question())
+    assert wire.read() == [] and expect(wire.engine, events.FAILED)
+
+
+def test_a_verdict_is_told_when_its_owner_says_so() -> None:
+    wire = Wire(sasl=SaslServer(["PLAIN"], users, judged=True))
+    kind, verdict = asked(wire)
+    assert (kind, verdict.identity) == (events.JUDGED, "u")
+    wire.engine.decide(verdict)
+    wire.engine.decide(verdict)
+    [outcome] = wire.read()
+    assert outcome.code == 0, "once"
+
+
+@pytest.mark.parametrize("code", [1, 2, 4])
+def test_a_no_has_a_code(code: int) -> None:
+    wire = Wire(sasl=SaslServer(["PLAIN"], users, judged=True))
+    asked(wire)
+    wire.engine.decide(Verdict(None, code=code, reason="why"))
+    [outcome] = wire.read()
+    assert outcome.code == code and wire.engine.closed and "why" in str(wire.engine.error)
+
+
+# Peers that mean no good.
+
+
+def test_a_second_init_closes() -> None:
+    wire = Wire(sasl=SaslServer(["PLAIN"], users))
+    wire.raw(SASL_HEADER)
+    wire.send("sasl-init", mechanism="PLAIN")
+    assert wire.send("sasl-init", mechanism="PLAIN", initial_response=b"\0u\0secret") == []
+    assert wire.engine.closed and "SASL frame init where response was due" in str(wire.engine.error)
+
+
+def test_an_exchange_without_an_end_is_ended_at_the_client() -> None:
+    client = Engine(server=False, container_id="c", sasl=SaslClient(username="u", password="p"))
+    client.receive(SASL_HEADER + write("sasl-mechanisms", sasl_server_mechanisms=symbols("PLAIN")))
+    for _ in range(100):
+        client.receive(write("sasl-challenge", challenge=b""))
+    assert "does not end" in str(client.error)
+    assert client.take_output().count(b"\0u\0p") < 20
+
+
+def test_an_init_behind_a_good_end_is_no_header() -> None:
+    wire = Wire(sasl=SaslServer(["PLAIN"], users))
+    wire.raw(SASL_HEADER)
+    wire.send("sasl-init", mechanism="PLAIN", initial_response=b"\0u\0secret")
+    wire.send("sasl-init", mechanism="PLAIN", initial_response=b"\0v\0secret")
+    assert wire.engine.closed
+    assert [event[0] for event in wire.events()] == [events.AUTHENTICATED, events.FAILED]
+
+
+@pytest.mark.parametrize("response", [b"\0\xff\0secret", b"\0u\0\xff"])
+def test_octets_that_are_no_text_are_no_credentials(response: bytes) -> None:
+    wire = Wire(sasl=SaslServer(["PLAIN"], users))
+    wire.raw(SASL_HEADER)
+    [outcome] = wire.send("sasl-init", mechanism="PLAIN", initial_response=response)
+    assert outcome.code == 1
