@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,9 +15,11 @@ __all__ = [
     "NAMES",
     "OBJECT",
     "TEXT",
+    "Checked",
     "Kind",
     "choice",
     "count",
+    "option",
     "optional",
     "seconds",
     "unknown_name",
@@ -29,6 +32,22 @@ class Kind:
 
     check: Callable[[str, Any], Any]
     read: Callable[[str, str], Any]
+
+
+def option(default: Any, kind: Kind) -> Any:
+    """A field of a dataclass of options."""
+    return dataclasses.field(default=default, metadata={"kind": kind})
+
+
+class Checked:
+    """Checks every field by its kind when the object is made."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for each in dataclasses.fields(self):  # type: ignore[arg-type]  # the heirs are the dataclasses
+            value = each.metadata["kind"].check(each.name, getattr(self, each.name))
+            object.__setattr__(self, each.name, value)
 
 
 def count(minimum: int, maximum: int = (1 << 31) - 1, *, optional: bool = False) -> Kind:

@@ -21,19 +21,21 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from jmsish.failover_options import QPID_FAILOVER_NAMES, FailoverOptions
 from jmsish.option_kinds import (
     CALLABLE,
     FLAG,
     NAMES,
     OBJECT,
     TEXT,
-    Kind,
+    Checked,
     choice,
     count,
     optional,
     seconds,
     unknown_name,
 )
+from jmsish.option_kinds import option as _option
 from jmsish.profiles import NAMES as PROFILE_NAMES
 
 __all__ = [
@@ -52,23 +54,8 @@ _PREFETCH = count(0, 0xFFFF)
 _OUTCOMES = ("accepted", "rejected", "released", "modified_failed", "modified_failed_undeliverable")
 
 
-def _option(default: Any, kind: Kind) -> Any:
-    return field(default=default, metadata={"kind": kind})
-
-
-class _Checked:
-    """Checks every field by its kind when the object is made."""
-
-    __slots__ = ()
-
-    def __post_init__(self) -> None:
-        for option in dataclasses.fields(self):  # type: ignore[arg-type]  # the heirs are the dataclasses
-            value = option.metadata["kind"].check(option.name, getattr(self, option.name))
-            object.__setattr__(self, option.name, value)
-
-
 @dataclass(frozen=True, kw_only=True)
-class ConnectionOptions(_Checked):
+class ConnectionOptions(Checked):
     """All that can be chosen about a connection. Durations are seconds or ``timedelta``; ``None`` waits for ever."""
 
     prefetch: int = _option(1000, _PREFETCH)
@@ -99,6 +86,12 @@ class ConnectionOptions(_Checked):
     it (Part 2, 2.4.5); Qpid Broker-J takes no connection that says less than a second."""
     resend_in_flight: bool = _option(False, FLAG)
     """Whether sends whose outcome a lost connection left unknown are sent again (duplicates are possible)."""
+    close_links_that_fail_on_reconnect: bool = _option(False, FLAG)
+    """What a consumer or producer does that a broker does not take back after a loss: with true it alone is closed,
+    else the connection fails with the cause."""
+    reattach_idle_links: bool | None = _option(None, optional(FLAG))
+    """Whether a consumer or producer attaches anew when the broker detached its link for being idle
+    (``amqp:link:detach-forced``); ``None``: at brokers of which that is known (Azure Service Bus)."""
     max_redeliveries: int | None = _option(None, count(0, optional=True))
     """How often a message may be redelivered before the consumer refuses it; ``None``: the broker decides."""
     redelivery_outcome: str = _option("modified_failed_undeliverable", choice(*_OUTCOMES))
@@ -133,28 +126,6 @@ class ConnectionOptions(_Checked):
         elif topic:
             chosen = self.durable_topic_prefetch if durable else self.topic_prefetch
         return self.prefetch if chosen is None else chosen
-
-
-@dataclass(frozen=True, kw_only=True)
-class FailoverOptions(_Checked):
-    """How connections are made again after a loss; ``failover.…`` in the URL. Durations are seconds."""
-
-    initial_reconnect_delay: float = _option(0, seconds(optional=False))
-    """The wait before the first attempt."""
-    reconnect_delay: float = _option(0.01, seconds(optional=False))
-    """The wait before the second attempt."""
-    max_reconnect_delay: float = _option(30, seconds(optional=False))
-    """The longest wait between attempts."""
-    use_reconnect_back_off: bool = _option(True, FLAG)
-    """Whether the wait grows from attempt to attempt."""
-    reconnect_back_off_multiplier: float = _option(2.0, seconds(optional=False))
-    """By what factor it grows."""
-    max_reconnect_attempts: int | None = _option(None, count(0, optional=True))
-    """How many attempts are made after a loss; ``None``: without end."""
-    startup_max_reconnect_attempts: int | None = _option(None, count(0, optional=True))
-    """How many attempts are made the first time; ``None``: as ``max_reconnect_attempts``."""
-    randomize: bool = _option(False, FLAG)
-    """Whether the brokers are tried in random order."""
 
 
 _MILLISECONDS = seconds(optional=True, per_second=1000)
@@ -192,14 +163,8 @@ QPID_NAMES: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
     "jms.password": ("password", TEXT.read),
     "jms.clientID": ("client_id", TEXT.read),
     "jms.client_id": ("client_id", TEXT.read),
-    "failover.initialReconnectDelay": ("initial_reconnect_delay", _MILLISECONDS.read),
-    "failover.reconnectDelay": ("reconnect_delay", _MILLISECONDS.read),
-    "failover.maxReconnectDelay": ("max_reconnect_delay", _MILLISECONDS.read),
-    "failover.useReconnectBackOff": ("use_reconnect_back_off", FLAG.read),
-    "failover.reconnectBackOffMultiplier": ("reconnect_back_off_multiplier", seconds(optional=False).read),
-    "failover.maxReconnectAttempts": ("max_reconnect_attempts", count(0, optional=True).read),
-    "failover.startupMaxReconnectAttempts": ("startup_max_reconnect_attempts", count(0, optional=True).read),
-    "failover.randomize": ("randomize", FLAG.read),
+    "jms.closeLinksThatFailOnReconnect": ("close_links_that_fail_on_reconnect", FLAG.read),
+    **QPID_FAILOVER_NAMES,
 }
 """Names of Qpid JMS: the option each stands for, and how its text is read."""
 
@@ -228,10 +193,9 @@ WITHOUT_EFFECT = frozenset(
 
 _NOT_OFFERED = re.compile(
     r"""jms\.(forceSyncSend|forceAsyncSend|localMessageExpiry|validatePropertyNames|receiveLocalOnly|tracing
-        |receiveNoWaitLocalOnly|awaitClientID|closeLinksThatFailOnReconnect|presettlePolicy\..*
+        |receiveNoWaitLocalOnly|awaitClientID|presettlePolicy\..*
         |messageIDPolicy\..*|deserializationPolicy\..*)
     |amqp\.(saslLayer|drainTimeout|channelMax|allowNonSecureRedirects)
-    |failover\.(warnAfterReconnectAttempts|amqpOpenServerListAction)
     |transport\.(local.*|.*Store.*|storeType|contextProtocol|.*CipherSuites|.*Protocols|trustAll|verifyHost|keyAlias|ws\..*)
     |proxy\..*""",
     re.VERBOSE,
@@ -299,6 +263,12 @@ class ConnectionTarget:
         """The brokers to try in turn: those of a ``failover`` URL, else this one."""
         return self.targets or (self,)
 
+    def at(self, host: str, port: int | None = None, scheme: str | None = None) -> ConnectionTarget:
+        """The same at another host, one that a broker named."""
+        scheme = scheme or ("amqp" if self.scheme == "vm" else self.scheme)
+        port = _DEFAULT_PORTS[scheme] if port is None else port
+        return dataclasses.replace(self, scheme=scheme, host=host, port=port, name=None)
+
     @property
     def url(self) -> str:
         """The URL without credentials and options, for messages."""
@@ -324,11 +294,14 @@ def parse_url(
     """
     if not isinstance(url, str):
         raise TypeError(f"a URL is a str, not {type(url).__name__}")
+    reconnect = {name: options.pop(name) for name in _FAILOVER_FIELDS if name in options}
     make_options(options)
     given = {"username": username, "password": password, "client_id": client_id}
     keywords = {**{name: value for name, value in given.items() if value is not None}, **options}
     if url.partition(":")[0] == "failover":
-        return _parse_failover(url, keywords)
+        return _parse_failover(url, keywords, reconnect)
+    if reconnect:
+        raise ValueError(f"{next(iter(reconnect))} says how to reconnect, which takes a URL failover:({_shown(url)})")
     return _parse_single(url, {}, keywords)
 
 
@@ -399,12 +372,12 @@ def _read_place(scheme: str, place: str, shown: str) -> dict[str, Any]:
     return {"host": host, "port": int(port)}
 
 
-def _parse_failover(url: str, keywords: Mapping[str, Any]) -> ConnectionTarget:
+def _parse_failover(url: str, keywords: Mapping[str, Any], given: Mapping[str, Any]) -> ConnectionTarget:
     shape = re.fullmatch(r"failover:(?://)?\((?P<inside>.*)\)(?:\?(?P<query>.*))?", url)
     if shape is None:
         raise ValueError(f"{_shown(url)!r} is not of the form failover:(amqp://a,amqp://b)")
     common = _read_query(url, shape["query"] or "")
-    reconnect = {option: common.pop(option) for option in _FAILOVER_FIELDS if option in common}
+    reconnect = {option: common.pop(option) for option in _FAILOVER_FIELDS if option in common} | dict(given)
     # Parameters may hold commas too: only one before a scheme divides.
     inside = [part.strip() for part in re.split(r",(?=\s*[A-Za-z][\w+.-]*:)", shape["inside"])]
     targets = tuple(_parse_single(part, common, keywords) for part in inside)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.house.source import cycles, edges, modules, none
 
 # The storeys, lowest first (docs/design.md). A room imports from lower storeys and from itself.
-VALUES = ["_version", "errors", "destination", "types", "message", "options", "profiles"]
+VALUES = ["_version", "errors", "destination", "types", "message", "options", "profiles", "events", "failover_options"]
 STOREYS = {
     **dict.fromkeys(VALUES, 1),
     "engine": 2,
