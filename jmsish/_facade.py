@@ -22,6 +22,9 @@ from jmsish.client.connection import DESIRED, ClientConnection, check_client_id
 from jmsish.client.producer import ClientProducer, Completion
 from jmsish.client.session import ClientSession
 from jmsish.destination import Destination
+from jmsish.drivers.proxy import proxy_of_environment
+from jmsish.drivers.sockets import address_text
+from jmsish.drivers.websocket import ClientWebSocket, WebSocketCodec
 from jmsish.engine.codec import MessageTemplate, encode_for_send
 from jmsish.engine.frame_trace import engine_kind
 from jmsish.engine.sasl import SaslClient
@@ -35,7 +38,7 @@ from jmsish.message import (
     tell,
 )
 from jmsish.modes import AcknowledgeMode, DeliveryMode
-from jmsish.options import ConnectionTarget
+from jmsish.options import ConnectionTarget, Proxy
 from jmsish.profiles import Profile, missing_at
 
 Duration = float | timedelta
@@ -65,7 +68,24 @@ def timeout_of(timeout: Duration | None) -> float | None:
 
 def tls_context(target: ConnectionTarget, given: ssl.SSLContext | None) -> ssl.SSLContext | None:
     """The TLS of a connection: verification and host names by default; none for a scheme without TLS."""
-    return (given or ssl.create_default_context()) if target.scheme == "amqps" else None
+    return (given or ssl.create_default_context()) if target.is_secure else None
+
+
+def layers(target: ConnectionTarget) -> tuple[WebSocketCodec | None, Proxy | None]:
+    """What there is between socket and AMQP beside TLS: a WebSocket, and the proxy to go through.
+
+    Raises ``ImportError`` where there is to be a WebSocket and the library for it is missing.
+    """
+    host, port, proxy = target.host or "", target.port or 0, target.options.proxy
+    if proxy is None and target.is_websocket:
+        proxy = proxy_of_environment(host, target.is_secure)
+    elif proxy is not None and not proxy.host:
+        proxy = None
+    if not target.is_websocket:
+        return None, proxy
+    usual = port == (443 if target.is_secure else 80)
+    place = address_text(host, port)
+    return ClientWebSocket(place.rpartition(":")[0] if usual else place, target.path), proxy
 
 
 def make_core(target: ConnectionTarget, client_id: str | None) -> ClientConnection:

@@ -7,7 +7,8 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -18,11 +19,13 @@ from jmsish._views import ExchangeView, QueueView
 from jmsish.broker.bindings import Binding
 from jmsish.broker.broker import Broker
 from jmsish.broker.config import ConfigurationError
+from jmsish.broker.config.listeners import PROTOCOLS
 from jmsish.broker.views import ConnectionView, SubscriptionView, TransactionView
 from jmsish.broker.views import ExchangeView as BrokerExchangeView
 from jmsish.drivers import registry
 from jmsish.drivers.listener import Listener, SocketReactor
 from jmsish.drivers.serving import BrokerDriver
+from jmsish.drivers.websocket import ServerWebSocket
 from jmsish.errors import IllegalStateError, UnsupportedFeatureError
 from jmsish.freezing import Freeze, FrozenExchange, change, owner
 
@@ -127,7 +130,7 @@ class EmbeddedBroker:
             self._running = True
             try:
                 for wanted in self._broker.config.listeners:
-                    self.listen(wanted.host, wanted.port)
+                    self.listen(wanted.host, wanted.port, protocol=wanted.protocol, origins=wanted.origins)
             except BaseException:
                 self.stop()
                 raise
@@ -162,15 +165,22 @@ class EmbeddedBroker:
         *,
         ssl_context: ssl.SSLContext | None = None,
         role: str = "normal",
+        protocol: str = "amqp",
+        origins: Sequence[str] = (),
     ) -> Listener:
-        """Serve AMQP 1.0 over TCP, or TLS with an ``ssl_context``; port 0 takes a free one, which ``.port`` names."""
+        """Serve AMQP 1.0 over TCP, or TLS with an ``ssl_context``; port 0 takes a free one, which ``.port`` names.
+
+        ``protocol="ws"`` serves it over WebSocket (extra ``ws``), on every path; ``origins`` are then the web sites
+        whose pages may connect, besides those of this host and port: ``"https://app.example"``, or ``"*"`` for all.
+        """
         _check_listen(host, port, ssl_context, role)
+        websocket = _websocket(protocol, origins)
         with self._life:
             if not self._running:
                 raise IllegalStateError(f"the broker {self._name!r} is not running: start it before it listens")
             if self._reactor is None:
                 self._reactor = SocketReactor(self._driver)
-            listener = self._reactor.listen(host, port, ssl_context)
+            listener = self._reactor.listen(host, port, ssl_context, websocket)
             self._listeners.append(listener)
             return listener
 
@@ -312,6 +322,21 @@ def _read_config(config: Config | None) -> Mapping[str, Any] | None:
             raise ValueError(f"{os.fspath(config)}: {error}") from error
         return found
     return config
+
+
+def _websocket(protocol: object, origins: object) -> Callable[[], ServerWebSocket] | None:
+    """What makes the WebSocket of a client; none for a listener without."""
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
+    if isinstance(origins, str) or not isinstance(origins, Sequence) or not all(isinstance(o, str) for o in origins):
+        raise TypeError(f"origins must be a list of strings, not {origins!r}")
+    if protocol == "amqp":
+        if origins:
+            raise ValueError('origins are for protocol="ws": other clients have none')
+        return None
+    make = partial(ServerWebSocket, tuple(origins))
+    make()  # says now, and not to the first client, where the library is missing
+    return make
 
 
 def _check_listen(host: object, port: object, ssl_context: object, role: object) -> None:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 __all__ = [
     "CALLABLE",
     "FLAG",
     "NAMES",
     "OBJECT",
+    "PROXY",
     "TEXT",
     "Checked",
     "Kind",
+    "Proxy",
     "choice",
     "count",
     "option",
     "optional",
+    "read_proxy",
     "seconds",
     "unknown_name",
 ]
@@ -155,6 +159,43 @@ def _no_text(name: str, text: str) -> Any:
     raise ValueError(f"{name} cannot be given in a URL, only as a keyword")
 
 
+@dataclass(frozen=True)
+class Proxy:
+    """An HTTP proxy; an empty host says that none is to be used."""
+
+    host: str
+    port: int = 0
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+def read_proxy(name: str, url: str) -> Proxy:
+    """The proxy of a URL ``http://[user:password@]host:port``; ``ValueError`` shows no password."""
+    if not url:
+        return Proxy("")
+    wanted = f"{name} is an HTTP proxy, as http://host:port"
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"{wanted}: {str(error).partition(':')[0]}") from None
+    if parts.scheme != "http":
+        raise ValueError(f"{wanted}, and not one of the scheme {parts.scheme!r}")
+    if not host or parts.path.strip("/") or parts.query:
+        raise ValueError(wanted)
+    user, secret = (None if text is None else unquote(text) for text in (parts.username, parts.password))
+    return Proxy(host, port or 80, user, secret)
+
+
+def _check_proxy(name: str, value: Any) -> Proxy | None:
+    if isinstance(value, str):
+        return read_proxy(name, value)
+    if value is not None and not isinstance(value, Proxy):
+        raise TypeError(f"{name} is a str, not {type(value).__name__}")
+    return value
+
+
+PROXY = Kind(_check_proxy, lambda name, text: text)
 FLAG = Kind(_check_flag, _read_flag)
 TEXT = Kind(_check_text, lambda name, text: text)
 NAMES = Kind(_check_names, lambda name, text: text)

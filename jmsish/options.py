@@ -5,6 +5,8 @@
     vm://NAME                                     an embedded broker of this process
     amqp://[user:password@]host[:port]            TCP
     amqps://[user:password@]host[:port]           TLS
+    amqpws://[user:password@]host[:port][/path]   WebSocket; also ws://
+    amqpwss://[user:password@]host[:port][/path]  WebSocket over TLS; also wss://
     failover:(URL,URL…)[?options]                 the first that answers, again after a loss
 
 An option is given as a keyword (``prefetch=100``) or in the URL (``?jms.prefetch=100``); the keyword wins. The names
@@ -27,11 +29,14 @@ from jmsish.option_kinds import (
     FLAG,
     NAMES,
     OBJECT,
+    PROXY,
     TEXT,
     Checked,
+    Proxy,
     choice,
     count,
     optional,
+    read_proxy,
     seconds,
     unknown_name,
 )
@@ -44,8 +49,10 @@ __all__ = [
     "ConnectionOptions",
     "ConnectionTarget",
     "FailoverOptions",
+    "Proxy",
     "make_options",
     "parse_url",
+    "read_proxy",
 ]
 
 
@@ -115,6 +122,9 @@ class ConnectionOptions(Checked):
     stream_threshold: int | None = _option(None, count(1, optional=True))
     """A ``BytesMessage`` of more octets is handed over while it arrives, to be read by ``message.open()``; ``None``:
     every message is handed over whole. A connection with a threshold has smaller frames and windows."""
+    proxy: Proxy | None = _option(None, PROXY)
+    """The HTTP proxy to go through, as ``http://[user:password@]host:port``; ``None``: over WebSocket the one that the
+    environment names (``HTTPS_PROXY``, ``HTTP_PROXY``, ``NO_PROXY``), else none; empty: none in any case."""
     populate_user_id: bool = _option(False, FLAG)
     """Whether sent messages carry the user name as ``JMSXUserID``."""
 
@@ -233,8 +243,9 @@ def _read_option(name: str, text: str) -> tuple[str, Any] | None:
 
 
 _CREDENTIALS = ("username", "password", "client_id")
-_DEFAULT_PORTS = {"amqp": 5672, "amqps": 5671}
-_SCHEMES = ("vm", "amqp", "amqps", "failover")
+_DEFAULT_PORTS = {"amqp": 5672, "amqps": 5671, "amqpws": 80, "amqpwss": 443}
+_SCHEMES = ("vm", "amqp", "amqps", "amqpws", "amqpwss", "failover")
+_ALIASES = {"ws": "amqpws", "wss": "amqpwss"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,11 +253,13 @@ class ConnectionTarget:
     """Where to connect to and how: what a URL and the keywords beside it come to."""
 
     scheme: str
-    """``"vm"``, ``"amqp"``, ``"amqps"`` or ``"failover"``."""
+    """``"vm"``, ``"amqp"``, ``"amqps"``, ``"amqpws"``, ``"amqpwss"`` or ``"failover"``."""
     host: str | None = None
     """The host, without brackets; ``None`` for ``vm`` and ``failover``."""
     port: int | None = None
-    """The port, 5672 or 5671 where the URL names none."""
+    """The port; where the URL names none 5672, with TLS 5671, over WebSocket 80, with TLS 443."""
+    path: str = "/"
+    """What is asked for at a WebSocket server."""
     name: str | None = None
     """The name of the embedded broker, for ``vm``."""
     username: str | None = None
@@ -277,7 +290,16 @@ class ConnectionTarget:
         if self.targets:
             return f"failover:({','.join(target.url for target in self.targets)})"
         host = f"[{self.host}]" if self.host and ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{self.scheme}://{host}:{self.port}{self.path if self.is_websocket and self.path != '/' else ''}"
+
+    @property
+    def is_websocket(self) -> bool:
+        return self.scheme in ("amqpws", "amqpwss")
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether there is TLS."""
+        return self.scheme in ("amqps", "amqpwss")
 
 
 def parse_url(
@@ -329,6 +351,7 @@ def _parse_single(url: str, common: Mapping[str, Any], keywords: Mapping[str, An
     scheme, mark, authority = address.partition("://")
     if not mark:
         raise ValueError(f"{shown!r} is no URL such as amqp://host:port or vm://name")
+    scheme = _ALIASES.get(scheme, scheme)
     if scheme not in _SCHEMES:
         near = unknown_name("scheme", scheme, _SCHEMES).partition("; ")[0]
         raise ValueError(f"{near} (in {shown!r}; known: {', '.join(_SCHEMES)})")
@@ -336,8 +359,10 @@ def _parse_single(url: str, common: Mapping[str, Any], keywords: Mapping[str, An
         raise ValueError(f"{shown!r}: a failover URL inside another, or without its parentheses")
     user, at, place = authority.rpartition("@")
     place, _, path = place.partition("/")
-    if path or "#" in place:
+    if "#" in place + path or (path and not scheme.startswith("amqpws")):
         raise ValueError(f"{shown!r} has a path; a virtual host is chosen by ?amqp.vhost=NAME")
+    if path and not re.fullmatch(r"[!-~]*", path):
+        raise ValueError(f"{shown!r}: the path has a character that must be written as %XX")
     found: dict[str, Any] = {**common, **_read_query(url, query)}
     if at:
         name, colon, secret = user.partition(":")
@@ -350,7 +375,11 @@ def _parse_single(url: str, common: Mapping[str, Any], keywords: Mapping[str, An
             raise ValueError(f"{shown!r} has a failover option ({option}) but is no failover URL")
     credentials = {option: found.pop(option) for option in _CREDENTIALS if option in found}
     return ConnectionTarget(
-        scheme=scheme, **_read_place(scheme, place, shown), **credentials, options=ConnectionOptions(**found)
+        scheme=scheme,
+        path=f"/{path}",
+        **_read_place(scheme, place, shown),
+        **credentials,
+        options=ConnectionOptions(**found),
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import socket
+import sys
 import threading
 import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -236,6 +238,37 @@ def test_tls_with_verification() -> None:
         assert broker.queue("orders").depth == 1
         with pytest.raises(ConnectionLostError, match=rf"127\.0\.0\.1:{listener.port}: TLS: the certificate"):
             connect(listener.url)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"protocol": "wss"}, ValueError, "protocol must be one of amqp, ws, not 'wss'"),
+        ({"origins": ["https://x"]}, ValueError, 'origins are for protocol="ws"'),
+        ({"protocol": "ws", "origins": "https://x"}, TypeError, "origins must be a list of strings"),
+        ({"protocol": "ws", "origins": [1]}, TypeError, "origins must be a list of strings"),
+    ],
+)
+def test_what_is_wrong_about_a_listener_over_websocket(
+    options: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with EmbeddedBroker() as broker:
+        with pytest.raises(error, match=said):
+            broker.listen(**options)
+        assert not broker.listeners
+
+
+def test_listeners_of_the_configuration_may_be_websockets() -> None:
+    with EmbeddedBroker(config={"listeners": [{"port": 0, "protocol": "ws"}]}) as broker:
+        (listener,) = broker.listeners
+        with connect(listener.url):
+            assert len(broker.connections()) == 1
+
+
+def test_without_wsproto_a_listener_over_websocket_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wsproto", None)
+    with EmbeddedBroker() as broker, pytest.raises(ImportError, match=r"pip install 'jmsish\[ws\]'"):
+        broker.listen(protocol="ws")
 
 
 def test_listeners_are_those_that_are_open() -> None:

@@ -166,6 +166,10 @@ PLACES = [
     ("amqp://h:1/", ("amqp", "h", 1, None), "amqp://h:1"),
     ("amqp://127.0.0.1:65535", ("amqp", "127.0.0.1", 65535, None), "amqp://127.0.0.1:65535"),
     ("amqp://[::1]", ("amqp", "::1", 5672, None), "amqp://[::1]:5672"),
+    ("amqpws://h", ("amqpws", "h", 80, None), "amqpws://h:80"),
+    ("wss://h", ("amqpwss", "h", 443, None), "amqpwss://h:443"),
+    ("ws://h:8080/a/b?jms.prefetch=1", ("amqpws", "h", 8080, None), "amqpws://h:8080/a/b"),
+    ("amqpwss://n.x/$servicebus/websocket", ("amqpwss", "n.x", 443, None), "amqpwss://n.x:443/$servicebus/websocket"),
     ("amqps://[fe80::1%eth0]:7?jms.prefetch=1", ("amqps", "fe80::1%eth0", 7, None), "amqps://[fe80::1%eth0]:7"),
 ]
 
@@ -187,9 +191,9 @@ def test_credentials_are_decoded_and_not_shown() -> None:
 
 
 WRONG_URLS = [
-    ("ampq://h", "unknown scheme 'ampq': did you mean 'amqp'.*known: vm, amqp, amqps, failover"),
+    ("ampq://h", "unknown scheme 'ampq': did you mean 'amqp'.*known: vm, amqp, amqps, amqpws, amqpwss, failover"),
     ("ampqs://h", "did you mean 'amqps'"),
-    ("http://h", r"unknown scheme 'http' \(in .*known: vm, amqp, amqps, failover"),
+    ("http://h", r"unknown scheme 'http' \(in .*known: vm, amqp, amqps, amqpws, amqpwss, failover"),
     ("localhost:5672", "is no URL such as amqp://host:port"),
     ("", "is no URL"),
     ("amqp://", "names no host"),
@@ -200,6 +204,9 @@ WRONG_URLS = [
     ("amqp://h:", "'' is no port"),
     ("amqp://::1", "stands in brackets"),
     ("amqp://h/vhost", r"a virtual host is chosen by \?amqp.vhost=NAME"),
+    ("amqpws://h/a b", "must be written as %XX"),
+    ("amqpws://h/a#b", "has a path"),
+    ("amqpw://h", "did you mean 'amqpws'"),
     ("vm://", "does not name an embedded broker"),
     ("failover:", "is not of the form"),
     ("failover:amqp://a", "is not of the form"),

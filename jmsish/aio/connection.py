@@ -15,6 +15,7 @@ from jmsish._facade import (
     check_listener,
     check_mode,
     forbid_in_completion,
+    layers,
     make_core,
     tls_context,
 )
@@ -24,6 +25,7 @@ from jmsish.aio.context import JMSContext
 from jmsish.aio.session import Session
 from jmsish.client.connection import ClientConnection
 from jmsish.destination import Destination
+from jmsish.drivers.layered_wire import join_layered
 from jmsish.drivers.loop import LoopDriver
 from jmsish.drivers.registry import connect_vm
 from jmsish.errors import ConnectionLostError, IllegalStateError, JMSError, OperationTimeoutError
@@ -291,9 +293,20 @@ async def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_contex
             connection._driver.join_pipe(connect_vm(place.name))
         else:
             assert place.host is not None and place.port is not None
-            await connection._driver.join_socket(
-                place.host, place.port, timeout=timeout, ssl_context=tls_context(place, ssl_context)
-            )
+            websocket, proxy = layers(place)
+            tls = tls_context(place, ssl_context)
+            if websocket is None and proxy is None:
+                await connection._driver.join_socket(place.host, place.port, timeout=timeout, ssl_context=tls)
+            else:
+                await join_layered(
+                    connection._driver,
+                    place.host,
+                    place.port,
+                    timeout=timeout,
+                    ssl_context=tls,
+                    websocket=websocket,
+                    proxy=proxy,
+                )
         connection._driver.flush()
         await connection._driver.wait(core.authenticated, deadline)
     except OperationTimeoutError as error:

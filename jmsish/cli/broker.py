@@ -51,6 +51,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--host", metavar="HOST", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", metavar="PORT", type=port, help="port; 0 takes a free one (default: 5672)")
+    parser.add_argument("--ws-port", metavar="PORT", type=port, help="port for AMQP over WebSocket, beside the other")
     parser.add_argument("--config", metavar="FILE", help="configuration, TOML")
     parser.add_argument("--name", metavar="NAME", help="name of the broker")
 
@@ -62,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         if not configured or arguments.host is not None or arguments.port is not None:
             number = DEFAULT_PORT if arguments.port is None else arguments.port
             broker.listen(arguments.host or "127.0.0.1", number)
+        if arguments.ws_port is not None:
+            broker.listen(arguments.host or "127.0.0.1", arguments.ws_port, protocol="ws")
         for listener in broker.listeners:
             print(f"listening on {listener.url}", flush=True)
         while not stopped.wait(3600):

@@ -60,10 +60,10 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--username", metavar="NAME", help="user name (default: $JMSISH_USERNAME, or as in the URL)")
     group.add_argument("--password", metavar="WORD", help="password (default: $JMSISH_PASSWORD, or as in the URL)")
     group.add_argument("--client-id", metavar="ID", help="client identifier of the connection")
-    group.add_argument("--ca", metavar="FILE", help="amqps: certificates to trust instead of the system's")
-    group.add_argument("--cert", metavar="FILE", help="amqps: our certificate, with its key unless --key is given")
-    group.add_argument("--key", metavar="FILE", help="amqps: the key of --cert")
-    group.add_argument("--insecure", action="store_true", help="amqps: do not verify the broker's certificate")
+    group.add_argument("--ca", metavar="FILE", help="TLS: certificates to trust instead of the system's")
+    group.add_argument("--cert", metavar="FILE", help="TLS: our certificate, with its key unless --key is given")
+    group.add_argument("--key", metavar="FILE", help="TLS: the key of --cert")
+    group.add_argument("--insecure", action="store_true", help="TLS: do not verify the broker's certificate")
     group.add_argument(
         "--option",
         metavar="NAME=VALUE",

@@ -21,11 +21,13 @@ from time import monotonic
 from typing import Any
 
 from jmsish.drivers.alertness import Alertness
+from jmsish.drivers.layers import layer_of
 from jmsish.drivers.outlet import CHUNK, SocketOutlet
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.sockets import address_text
 from jmsish.drivers.tls import TlsCodec
 from jmsish.drivers.wakeup import Wakeup
+from jmsish.drivers.websocket import WebSocketCodec
 from jmsish.errors import IllegalStateError, ResourceAllocationError
 
 __all__ = ["Listener", "SocketReactor"]
@@ -48,17 +50,25 @@ class Listener:
     Closing it ends the listening; connections that were accepted stay.
     """
 
-    def __init__(self, reactor: SocketReactor, listening: socket.socket, host: str, ssl_context: ssl.SSLContext | None):
+    def __init__(
+        self,
+        reactor: SocketReactor,
+        listening: socket.socket,
+        host: str,
+        ssl_context: ssl.SSLContext | None,
+        websocket: Callable[[], WebSocketCodec] | None = None,
+    ):
         self.host = host
         self.port: int = listening.getsockname()[1]
         self._reactor = reactor
         self._socket = listening
         self._ssl_context = ssl_context
+        self._websocket = websocket
         self._closed = False
 
     @property
     def url(self) -> str:
-        scheme = "amqp" if self._ssl_context is None else "amqps"
+        scheme = ("amqp" if self._websocket is None else "amqpws") + ("" if self._ssl_context is None else "s")
         return f"{scheme}://{address_text(self.host, self.port)}"
 
     @property
@@ -97,11 +107,12 @@ class Listener:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             tls = None if self._ssl_context is None else TlsCodec(self._ssl_context, server_side=True)
+            layer = layer_of(tls, None if self._websocket is None else self._websocket())
         except (OSError, ssl.SSLError) as error:
             _log.warning("%s cannot serve the connection from %s: %s", self.url, peer, error)
             accepted.close()
             return
-        self._reactor.admit(SocketOutlet(self._reactor, accepted, peer, tls))
+        self._reactor.admit(SocketOutlet(self._reactor, accepted, peer, layer))
 
     def close_socket(self) -> None:
         self._socket.close()
@@ -131,11 +142,17 @@ class SocketReactor:
 
     # For any thread.
 
-    def listen(self, host: str, port: int, ssl_context: ssl.SSLContext | None = None) -> Listener:
-        """Listen at the first address of ``host``; port 0 takes a free one."""
+    def listen(
+        self,
+        host: str,
+        port: int,
+        ssl_context: ssl.SSLContext | None = None,
+        websocket: Callable[[], WebSocketCodec] | None = None,
+    ) -> Listener:
+        """Listen at the first address of ``host``; port 0 takes a free one. ``websocket`` makes one for a client."""
         if self._stop_at is not None:
             raise IllegalStateError(f"the broker {self.driver.name!r} is stopped")
-        listener = Listener(self, _bind(host, port), host, ssl_context)
+        listener = Listener(self, _bind(host, port), host, ssl_context, websocket)
         self.post(partial(self._add, listener))
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=f"jmsish-broker-{self.driver.name}-io", daemon=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from ssl import SSLContext, SSLError
 from time import monotonic
@@ -182,17 +182,11 @@ class LoopDriver:
         connecting = self.loop.create_connection(
             lambda: SocketWire(self, where), host, port, ssl=ssl_context, server_hostname=name
         )
-        try:
-            _, wire = await asyncio.wait_for(connecting, timeout)
-        except asyncio.TimeoutError:
-            text = f"connecting to {where} took longer than {timeout} s"
-            raise ConnectionLostError(text, scope="connection") from None
-        except SSLError as error:
-            text = f"TLS with {where} failed: {sentence(error, b'')}"
-            raise ConnectionLostError(text, scope="connection") from error
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            raise ConnectionLostError(f"cannot connect to {where}: {reason}", scope="connection") from error
+        _, wire = await reach(connecting, where, timeout)
+        self.join_wire(wire)
+
+    def join_wire(self, wire: Wire) -> None:
+        """Go on over a wire that is ready for AMQP."""
         self.wire = wire
         self._watch()
 
@@ -395,6 +389,21 @@ class LoopDriver:
                 self._timer.cancel()
             if self.wire is not None:
                 self.wire.close()
+
+
+async def reach(connecting: Awaitable[T], where: str, timeout: float | None) -> T:
+    """The end of connecting. Raises `ConnectionLostError` naming the place and the cause."""
+    try:
+        return await asyncio.wait_for(connecting, timeout)
+    except asyncio.TimeoutError:
+        text = f"connecting to {where} took longer than {timeout} s"
+        raise ConnectionLostError(text, scope="connection") from None
+    except SSLError as error:
+        text = f"TLS with {where} failed: {sentence(error, b'')}"
+        raise ConnectionLostError(text, scope="connection") from error
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise ConnectionLostError(f"cannot connect to {where}: {reason}", scope="connection") from error
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

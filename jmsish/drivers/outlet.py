@@ -9,8 +9,8 @@ from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
+from jmsish.drivers.layers import LAYER_FAILURES, Layer, name_of, sentence_of
 from jmsish.drivers.serving import BrokerDriver, Lane
-from jmsish.drivers.tls import TlsCodec, TlsFailure
 from jmsish.drivers.transport import LOW_WATER
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ LINGER = 1.0
 #: A thread other than the I/O thread writes to one connection so often at most, in seconds.
 BURST = 0.0005
 
-#: A client has so long for its TLS handshake.
+#: A client has so long for its handshakes of TLS and WebSocket.
 HANDSHAKE_TIMEOUT = 15.0
 
 
@@ -74,12 +74,12 @@ class SocketOutlet:
         "_finished",
         "_input_over",
         "_lane",
+        "_layer",
         "_pending",
         "_posted",
         "_progress",
         "_reactor",
         "_socket",
-        "_tls",
         "_wire",
         "_writing",
         "_written",
@@ -89,14 +89,14 @@ class SocketOutlet:
         "peer",
     )
 
-    def __init__(self, reactor: Reactor, accepted: socket.socket, peer: str, tls: TlsCodec | None) -> None:
+    def __init__(self, reactor: Reactor, accepted: socket.socket, peer: str, layer: Layer | None) -> None:
         self.delivered = 0
         self.consumed = 0
         self.held = False
         self.peer = peer
         self._reactor = reactor
         self._socket = accepted
-        self._tls = tls
+        self._layer = layer
         self._lane: Lane | None = None
         self._pending: deque[bytes] = deque()
         self._wire: bytes | memoryview = b""  # what the socket has not taken of the last write
@@ -117,13 +117,13 @@ class SocketOutlet:
     def start(self) -> None:
         """Begin: by the I/O thread, after the accept."""
         self._watch()
-        if self._tls is None:
+        if self._layer is None:
             self._open()
         else:
             self._reactor.after(HANDSHAKE_TIMEOUT, self._give_up_handshake)
 
     def _open(self) -> None:
-        identity = self._tls.peer_name() if self._tls is not None else None
+        identity = self._layer.peer_name() if self._layer is not None else None
         self._lane = self._reactor.driver.open(self, trusted=False, identity=identity, peer=self.peer)
 
     def _give_up_handshake(self) -> None:
@@ -172,7 +172,7 @@ class SocketOutlet:
             return False
         if self._pending or self._wire or (self._ended and not self._finished):
             return True
-        return self._tls is not None and self._tls.has_output
+        return self._layer is not None and self._layer.has_output
 
     def _write(self) -> None:
         try:
@@ -185,7 +185,7 @@ class SocketOutlet:
         except BlockingIOError:
             self._blocked = True
             self._reactor.post(self._watch)
-        except (OSError, TlsFailure) as error:
+        except (OSError, *LAYER_FAILURES) as error:
             self._break(error)
         if self.held and self.delivered - self.consumed <= LOW_WATER and self._lane is not None:
             # Brought, not fed: who flushes looks after the inbox when it has flushed all there is to flush.
@@ -201,20 +201,20 @@ class SocketOutlet:
             size += len(parts[-1])
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         self.consumed += size
-        if self._tls is not None:
+        if self._layer is not None:
             if data:
-                self._tls.send(data)
-            data = self._tls.take()
+                self._layer.send(data)
+            data = self._layer.take()
         self._wire = data
         return bool(data)
 
     def _finish(self) -> None:
         """All is said: tell the peer so, and leave the other direction open for what it still says."""
         self._finished = True
-        if self._tls is not None:
-            self._tls.close()
+        if self._layer is not None:
+            self._layer.close()
             try:
-                self._socket.send(self._tls.take())
+                self._socket.send(self._layer.take())
             except BlockingIOError:
                 pass  # a courtesy
         self._socket.shutdown(socket.SHUT_WR)
@@ -256,13 +256,13 @@ class SocketOutlet:
             self._bring(bytes(self._reactor.buffer[:size]))
 
     def _bring(self, data: bytes) -> None:
-        if self._tls is not None:
+        if self._layer is not None:
             try:
-                data = self._tls.receive(data)
-                if self._tls.established and self._lane is None:
+                data = self._layer.receive(data)
+                if self._layer.established and self._lane is None:
                     self._open()
-            except TlsFailure as failure:
-                _log.info("the connection from %s failed: TLS: %s", self.peer, failure)
+            except LAYER_FAILURES as failure:
+                _log.info("the connection from %s failed: %s", self.peer, sentence_of(failure))
                 self._ended = True  # the alert that says what we did not like, and no more
                 self._end_of_input()
                 self.wake()
@@ -270,6 +270,10 @@ class SocketOutlet:
             self.flush()
         if data and self._lane is not None:
             self._reactor.driver.bring(self._lane, data)
+        if self._layer is not None and self._layer.ended:
+            self._reactor.watch(self, reading=False, writing=self._blocked)
+            self._input_over = True
+            self._end_of_input()
 
     def _end_of_input(self) -> None:
         """Nothing more comes from the peer; the broker may still have something to say."""
@@ -307,4 +311,4 @@ class SocketOutlet:
             self._reactor.driver.bring(self._lane, b"")
 
     def __repr__(self) -> str:
-        return f"<connection from {self.peer}{', TLS' if self._tls else ''}>"
+        return f"<connection from {self.peer}{', ' + name_of(self._layer) if self._layer else ''}>"

@@ -1,7 +1,9 @@
-"""TCP and TLS for the blocking client: a thread that sends and a thread that waits, straight on the socket.
+"""TCP, TLS and WebSocket for the blocking client: a thread that sends and one that waits, straight on the socket.
 
 The socket is blocking and used with ``MSG_DONTWAIT``; waiting is ``poll``, which looks at the socket and at a wake-up
-beside it. No lock is held over a system call.
+beside it. Without a layer between socket and AMQP no lock is held over a system call. With one, what is taken from the
+layer has to reach the wire in the order in which it was taken, and the thread that reads has something to say too (the
+answer to a ping): it says it if nobody is writing, and who writes looks again afterwards.
 
 Closing while another thread is in a system call: a descriptor that is closed there may be given to somebody else's file
 at once, and the thread would read from that. So :meth:`SocketTransport.close` shuts the socket down, which brings the
@@ -14,13 +16,19 @@ import os
 import select
 import socket
 import ssl
+import threading
+from contextlib import suppress
 from time import monotonic
 
 from jmsish.drivers.alertness import Alertness
+from jmsish.drivers.layers import LAYER_FAILURES, Layer, kind_of, layer_of, name_of, sentence_of
+from jmsish.drivers.proxy import ProxyFailure, ProxyTunnel
 from jmsish.drivers.tls import TlsCodec, TlsFailure
 from jmsish.drivers.transport import SendBlocked
 from jmsish.drivers.wakeup import Wakeup
+from jmsish.drivers.websocket import WebSocketCodec
 from jmsish.errors import ConnectionLostError
+from jmsish.options import Proxy
 
 __all__ = ["SocketTransport", "address_text", "connect_tcp"]
 
@@ -42,27 +50,45 @@ def connect_tcp(
     timeout: float | None = None,
     ssl_context: ssl.SSLContext | None = None,
     server_hostname: str | None = None,
+    websocket: WebSocketCodec | None = None,
+    proxy: Proxy | None = None,
 ) -> SocketTransport:
-    """Connect, and with ``ssl_context`` do the TLS handshake, within ``timeout`` seconds.
+    """Connect, through ``proxy``, with ``ssl_context`` by TLS, with ``websocket`` in that, within ``timeout`` seconds.
 
     Raises :class:`~jmsish.errors.ConnectionLostError` that names host and port, what was being done, and why it failed.
     """
     deadline = None if timeout is None else monotonic() + timeout
     peer = address_text(host, port)
+    reached = address_text(proxy.host, proxy.port) if proxy is not None else peer
     try:
-        transport = SocketTransport(_connect(host, port, deadline), peer)
+        connected = _connect(host, port, deadline) if proxy is None else _connect(proxy.host, proxy.port, deadline)
+        transport = SocketTransport(connected, peer)
     except (OSError, UnicodeError) as error:
-        raise ConnectionLostError(f"cannot connect to {peer}: {_reason(error, timeout)}") from error
-    if ssl_context is not None:
-        try:
-            transport.start_tls(ssl_context, server_hostname or host, deadline)
-        except TimeoutError as error:
-            transport.close()
-            raise ConnectionLostError(f"cannot connect to {peer}: TLS: {_reason(error, timeout)}") from error
-        except BaseException:
-            transport.close()
-            raise
+        where = peer if proxy is None else f"{peer} by the proxy {reached}"
+        raise ConnectionLostError(f"cannot connect to {where}: {_reason(error, timeout)}") from error
+    step = ""
+    try:
+        if proxy is not None:
+            step = f"the proxy {reached}: "
+            transport.start_tunnel(ProxyTunnel(proxy, peer), deadline)
+        step = "WebSocket: " if ssl_context is None else "TLS: "
+        layer = layer_of(_tls(ssl_context, server_hostname or host, peer), websocket)
+        if layer is not None:
+            transport.start_layer(layer, deadline)
+    except TimeoutError as error:
+        transport.close()
+        raise ConnectionLostError(f"cannot connect to {peer}: {step}{_reason(error, timeout)}") from error
+    except BaseException:
+        transport.close()
+        raise
     return transport
+
+
+def _tls(context: ssl.SSLContext | None, server_hostname: str, peer: str) -> TlsCodec | None:
+    try:
+        return None if context is None else TlsCodec(context, server_hostname=server_hostname)
+    except (TlsFailure, ValueError) as failure:
+        raise ConnectionLostError(f"cannot connect to {peer}: TLS: {failure}") from failure
 
 
 def _connect(host: str, port: int, deadline: float | None) -> socket.socket:
@@ -101,7 +127,7 @@ def _reason(error: BaseException, timeout: float | None = None) -> str:
 
 
 class SocketTransport:
-    """A connected TCP socket, with TLS around the bytes after :meth:`start_tls`: a transport."""
+    """A connected TCP socket, with TLS or WebSocket around the bytes after :meth:`start_layer`: a transport."""
 
     __slots__ = (
         "_buffer",
@@ -111,11 +137,12 @@ class SocketTransport:
         "_early",
         "_ended",
         "_interrupted",
+        "_layer",
+        "_order",
         "_pid",
         "_poll",
         "_reading",
         "_socket",
-        "_tls",
         "_unsent",
         "_view",
         "_wakeup",
@@ -140,7 +167,8 @@ class SocketTransport:
         # One buffer for all reads: its pages are touched as far as there is something to read, no further.
         self._buffer = bytearray(_READ_SIZE)
         self._view = memoryview(self._buffer)
-        self._tls: TlsCodec | None = None
+        self._layer: Layer | None = None
+        self._order = threading.Lock()  # a leaf, with a layer only: who takes octets from it writes them
         self._early = b""  # came with the last octets of the handshake
         self._unsent = b""  # what was left when a deadline passed
         self._ended = False
@@ -164,18 +192,40 @@ class SocketTransport:
         try:
             if self._closed:
                 raise ConnectionLostError(f"the connection to {self.peer} is closed")
-            if self._tls is not None:
-                self._tls.send(data)
-                data = self._tls.take()
+            if self._layer is not None:
+                self._send_through(self._layer, data, deadline)
+                return
             if self._unsent:
                 data, self._unsent = self._unsent + data, b""
             self._write(data, deadline)
-        except TlsFailure as failure:
-            raise ConnectionLostError(f"the connection to {self.peer} failed: TLS: {failure}") from failure
+        except LAYER_FAILURES as failure:
+            text = f"the connection to {self.peer} failed: {sentence_of(failure)}"
+            raise ConnectionLostError(text) from failure
         finally:
             self._writing = False
             if self._closed:
                 self._release()
+
+    def _send_through(self, layer: Layer, data: bytes, deadline: float | None) -> None:
+        layer.send(data)
+        while layer.has_output or self._unsent:
+            with self._order:
+                data = layer.take()
+                if self._unsent:
+                    data, self._unsent = self._unsent + data, b""
+                self._write(data, deadline)
+
+    def _answer(self, layer: Layer) -> None:
+        """What the layer itself has to say to what came, by the thread that reads, as far as the socket takes it."""
+        while layer.has_output and self._order.acquire(False):
+            try:
+                self._unsent += layer.take()
+                with suppress(BlockingIOError):
+                    self._unsent = self._unsent[self._socket.send(self._unsent, socket.MSG_DONTWAIT) :]
+            except OSError:
+                return  # reading will say so
+            finally:
+                self._order.release()
 
     def _write(self, data: bytes, deadline: float | None = None) -> None:
         try:
@@ -273,34 +323,54 @@ class SocketTransport:
             self._ended = True
             return b""
         data = bytes(self._view[:size])
-        return data if self._tls is None else self._decrypt(self._tls, data)
+        return data if self._layer is None else self._read_through(self._layer, data)
 
-    def _decrypt(self, tls: TlsCodec, data: bytes) -> bytes | None:
+    def _read_through(self, layer: Layer, data: bytes) -> bytes | None:
         try:
-            plain = tls.receive(data) or None
-            self.taken = plain is not None
-            return plain
-        except TlsFailure as failure:
+            plain = layer.receive(data) or None
+        except LAYER_FAILURES as failure:
             self._ended = True
-            raise ConnectionLostError(f"the connection to {self.peer} failed: TLS: {failure}") from failure
+            self._answer(layer)
+            text = f"the connection to {self.peer} failed: {sentence_of(failure)}"
+            raise ConnectionLostError(text) from failure
+        self.taken = plain is not None
+        if layer.has_output:
+            self._answer(layer)
+        if layer.ended:
+            self._ended = True
+            return plain or b""
+        return plain
 
-    # TLS.
+    # Handshakes.
 
-    def start_tls(self, context: ssl.SSLContext, server_hostname: str, deadline: float | None = None) -> None:
-        """Do the handshake; nothing else may use the transport meanwhile."""
+    def start_tunnel(self, tunnel: ProxyTunnel, deadline: float | None = None) -> None:
+        """Have a proxy open the way; nothing else may use the transport meanwhile."""
         try:
-            tls = TlsCodec(context, server_hostname=server_hostname)
-            tls.start()
-            while not tls.established:
-                self._write(tls.take())
+            self._write(tunnel.request, deadline)
+            while not tunnel.established:
                 data = self._recv(deadline)
                 if not data:
-                    raise TlsFailure("the peer ended the connection during the handshake")
-                self._early = tls.receive(data)
-            self._write(tls.take())
-        except (TlsFailure, ValueError) as failure:
-            raise ConnectionLostError(f"cannot connect to {self.peer}: TLS: {failure}") from failure
-        self._tls = tls
+                    raise ProxyFailure("the proxy ended the connection during the handshake")
+                self._early = tunnel.receive(data)
+        except ProxyFailure as failure:
+            raise ConnectionLostError(f"cannot connect to {self.peer}: {failure}") from failure
+
+    def start_layer(self, layer: Layer, deadline: float | None = None) -> None:
+        """Do the handshake; nothing else may use the transport meanwhile."""
+        try:
+            layer.start()
+            while not layer.established:
+                self._write(layer.take())
+                data = self._recv(deadline)
+                if not data:
+                    raise kind_of(layer)("the peer ended the connection during the handshake")
+                self._early = layer.receive(data)
+            self._write(layer.take())
+        except LAYER_FAILURES as failure:
+            with suppress(ConnectionLostError, *LAYER_FAILURES):
+                self._write(layer.take())  # what the peer is to hear of it
+            raise ConnectionLostError(f"cannot connect to {self.peer}: {sentence_of(failure)}") from failure
+        self._layer = layer
 
     # The end.
 
@@ -311,8 +381,8 @@ class SocketTransport:
     def close(self) -> None:
         if self._closed:
             return
-        if self._tls is not None and not self._writing:
-            self._say_close(self._tls)
+        if self._layer is not None and not self._writing:
+            self._say_close(self._layer)
         self._closed = True
         # In a child made by fork the connection is still the parent's: the child lets go of its copies, no more.
         if os.getpid() == self._pid:
@@ -323,11 +393,11 @@ class SocketTransport:
             self._wakeup.set()
         self._release()
 
-    def _say_close(self, tls: TlsCodec) -> None:
+    def _say_close(self, layer: Layer) -> None:
         try:
-            tls.close()
-            self._socket.send(tls.take(), socket.MSG_DONTWAIT)
-        except OSError:
+            layer.close()
+            self._socket.send(layer.take(), socket.MSG_DONTWAIT)
+        except (OSError, *LAYER_FAILURES):
             pass  # a courtesy
 
     def _release(self) -> None:
@@ -338,4 +408,4 @@ class SocketTransport:
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "ended" if self._ended else "open"
-        return f"<SocketTransport to {self.peer}, {state}{', TLS' if self._tls else ''}>"
+        return f"<SocketTransport to {self.peer}, {state}{', ' + name_of(self._layer) if self._layer else ''}>"

@@ -23,6 +23,9 @@ class TlsCodec:
     Feed :meth:`receive` with what came from the socket; write what :meth:`take` gives to it after every call.
     """
 
+    ended = False
+    """Never: of a peer that closes, the end of its socket follows and is what counts."""
+
     def __init__(
         self, context: ssl.SSLContext, *, server_side: bool = False, server_hostname: str | None = None
     ) -> None:

@@ -13,6 +13,7 @@ from jmsish._facade import (
     check_listener,
     check_mode,
     forbid_in_completion,
+    layers,
     make_core,
     tls_context,
 )
@@ -276,13 +277,14 @@ def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl
         transport = connect_vm(place.name)
     else:
         assert place.host is not None and place.port is not None
-        tls = tls_context(place, ssl_context)
+        websocket, proxy = layers(place)
         transport = connect_tcp(
             place.host,
             place.port,
             timeout=place.options.connect_timeout,
-            ssl_context=tls,
-            server_hostname=place.host if tls is not None else None,
+            ssl_context=tls_context(place, ssl_context),
+            websocket=websocket,
+            proxy=proxy,
         )
     connection = Connection(core, transport)
     try:

@@ -115,6 +115,26 @@ def test_every_error_is_found_and_named_by_its_place() -> None:
     assert str(raised.value).splitlines() == ["22 errors in the configuration:", *(f"  {error}" for error in errors)]
 
 
+def test_listeners_over_websocket() -> None:
+    listeners = [{"protocol": "ws", "port": 80, "origins": ["https://app.example"]}, {"protocol": "amqp"}]
+    [first, second] = BrokerConfig.from_mapping({"listeners": listeners}).listeners
+    assert (first.protocol, first.port, first.origins) == ("ws", 80, ("https://app.example",))
+    assert (second.protocol, second.origins) == ("amqp", ())
+
+
+@pytest.mark.parametrize(
+    ("listener", "said"),
+    [
+        ({"protocol": "wss"}, r"\[\[listeners\]\] 1 protocol must be one of amqp, ws, not 'wss'"),
+        ({"origins": ["x"]}, r"\[\[listeners\]\] 1 has origins, which are for the protocol ws only"),
+        ({"protocol": "ws", "origins": "x"}, r"\[\[listeners\]\] 1 origins must be a list of strings, not 'x'"),
+    ],
+)
+def test_what_is_wrong_with_a_listener_over_websocket(listener: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        BrokerConfig.from_mapping({"listeners": [listener]})
+
+
 def test_a_secret_that_is_no_string_is_not_told() -> None:
     with pytest.raises(ConfigurationError) as raised:
         BrokerConfig.from_mapping({"users": {"alice": {"password": ["hunter2"]}}})

@@ -133,3 +133,11 @@ def test_a_port_that_is_taken_is_one_line(start: Start) -> None:
     output, error = process.communicate(timeout=20)
     assert (process.returncode, output) == (1, "")
     assert error.startswith("jmsish: ") and error.count("\n") == 1 and port in error
+
+
+def test_a_port_for_websocket_beside_the_other(start: Start) -> None:
+    process = start("broker", "--port", "0", "--ws-port", "0")
+    urls = [line_of(process).split()[-1] for _ in range(2)]
+    assert [url.partition(":")[0] for url in urls] == ["amqp", "amqpws"]
+    with jmsish.connect(urls[1]) as connection, connection.create_session() as session:
+        session.create_producer(session.create_queue("orders")).send("one")

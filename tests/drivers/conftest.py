@@ -14,6 +14,7 @@ from jmsish.drivers.listener import Listener, SocketReactor
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.sockets import connect_tcp
 from jmsish.drivers.transport import Transport
+from jmsish.drivers.websocket import ClientWebSocket, ServerWebSocket
 
 from .toy import ToyBroker
 
@@ -48,7 +49,8 @@ class Wire:
         self.listener: Listener | None = None
         self._transports: list[Transport] = []
         if kind != "pipe":
-            self.listener = self.reactor.listen("127.0.0.1", 0, server_context() if kind == "tls" else None)
+            tls = server_context() if kind in ("tls", "wss") else None
+            self.listener = self.reactor.listen("127.0.0.1", 0, tls, ServerWebSocket if kind in ("ws", "wss") else None)
 
     @property
     def port(self) -> int:
@@ -59,8 +61,9 @@ class Wire:
         if self.listener is None:
             transport: Transport = self.driver.connect("vm://toy")
         else:
-            context = client_context() if self.kind == "tls" else None
-            transport = connect_tcp("127.0.0.1", self.port, timeout=PATIENCE, ssl_context=context)
+            context = client_context() if self.kind in ("tls", "wss") else None
+            websocket = ClientWebSocket(f"127.0.0.1:{self.port}", "/") if self.kind in ("ws", "wss") else None
+            transport = connect_tcp("127.0.0.1", self.port, timeout=PATIENCE, ssl_context=context, websocket=websocket)
         self._transports.append(transport)
         assert transport.recv(PATIENCE) == b"hello\n"
         if name:
@@ -93,14 +96,14 @@ class Lines:
         return line
 
 
-@pytest.fixture(params=["pipe", "tcp", "tls"])
+@pytest.fixture(params=["pipe", "tcp", "tls", "ws", "wss"])
 def wire(request: pytest.FixtureRequest) -> Iterator[Wire]:
     wire = Wire(request.param)
     yield wire
     wire.stop()
 
 
-@pytest.fixture(params=["tcp", "tls"])
+@pytest.fixture(params=["tcp", "tls", "wss"])
 def net(request: pytest.FixtureRequest) -> Iterator[Wire]:
     wire = Wire(request.param)
     yield wire

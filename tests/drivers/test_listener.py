@@ -53,7 +53,7 @@ def rest(client: socket.socket) -> bytes:
 
 def test_url_names_the_real_port(net: Wire) -> None:
     assert net.listener is not None and net.port > 0
-    scheme = "amqps" if net.kind == "tls" else "amqp"
+    scheme = {"tcp": "amqp", "tls": "amqps", "wss": "amqpwss"}[net.kind]
     assert net.listener.url == f"{scheme}://127.0.0.1:{net.port}"
     assert net.listener.host == "127.0.0.1"
     assert net.listener.url in repr(net.listener)

@@ -7,7 +7,9 @@ from typing import Final
 
 from jmsish.broker.config.faults import Table
 
-LISTENER_KEYS: Final = ("host", "port", "role")
+LISTENER_KEYS: Final = ("host", "port", "role", "protocol", "origins")
+PROTOCOLS: Final = ("amqp", "ws")
+"""AMQP on the socket itself (or in TLS), or over WebSocket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,9 @@ class ListenerConfig:
 
     host: str = "127.0.0.1"
     port: int = 5672
+    protocol: str = "amqp"
+    origins: tuple[str, ...] = ()
+    """The web sites whose pages may connect over WebSocket, besides those of the listener itself."""
 
 
 def read_listeners(config: Table) -> tuple[ListenerConfig, ...]:
@@ -32,4 +37,8 @@ def _listener(table: Table) -> ListenerConfig:
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
         table.wrong("port", "a number from 0 to 65535")
         port = 5672
-    return ListenerConfig(host, port)
+    protocol = table.choice("protocol", PROTOCOLS, "amqp")
+    origins = table.texts("origins")
+    if origins and protocol != "ws":
+        table.faults.add(f"{table.where} has origins, which are for the protocol ws only")
+    return ListenerConfig(host, port, protocol, origins)
