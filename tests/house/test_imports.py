@@ -26,6 +26,7 @@ STOREYS = {
     "testing": 4,
     "pytest_plugin": 4,
     "cli": 4,
+    "conformance": 4,
     "__init__": 4,
     "__main__": 4,
 }
