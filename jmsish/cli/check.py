@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from jmsish import conformance
 from jmsish.cli.parsing import (
     UsageError,
     add_command,
@@ -55,8 +56,6 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from jmsish import conformance  # a hundred scenarios, that no other command needs
-
     if arguments.list:
         for each in conformance.scenarios(arguments.only):
             print(f"{each.name:32} {each.title}")
