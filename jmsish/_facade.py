@@ -21,6 +21,7 @@ from jmsish.client.answers import Answer
 from jmsish.client.connection import DESIRED, ClientConnection, check_client_id
 from jmsish.client.producer import ClientProducer, Completion
 from jmsish.client.session import ClientSession
+from jmsish.client.telemetry import telemetry_of
 from jmsish.destination import Destination
 from jmsish.drivers.proxy import proxy_of_environment
 from jmsish.drivers.sockets import address_text
@@ -115,6 +116,9 @@ def make_core(target: ConnectionTarget, client_id: str | None) -> ClientConnecti
     )
     clock: Callable[[], float] = options.clock or time
     core = ClientConnection(engine, options, clock, peer)
+    core.telemetry = telemetry_of(options.tracing)
+    if core.telemetry is not None:
+        core.telemetry.watch(core)
     core.user_id = target.username if options.populate_user_id else None
     core.client_id, core.client_id_preset = client_id, client_id is not None
     return core

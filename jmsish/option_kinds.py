@@ -18,6 +18,7 @@ __all__ = [
     "PROXY",
     "TEXT",
     "Checked",
+    "WATCHER",
     "Kind",
     "Proxy",
     "choice",
@@ -155,6 +156,12 @@ def _check_callable(name: str, value: Any) -> Any:
     return value
 
 
+def _check_watcher(name: str, value: Any) -> Any:
+    if value is not None and value is not False and not hasattr(value, "session_kind"):
+        raise TypeError(f"{name} is a jmsish.otel.Telemetry, False or None, not {value!r}")
+    return value
+
+
 def _no_text(name: str, text: str) -> Any:
     raise ValueError(f"{name} cannot be given in a URL, only as a keyword")
 
@@ -200,6 +207,7 @@ FLAG = Kind(_check_flag, _read_flag)
 TEXT = Kind(_check_text, lambda name, text: text)
 NAMES = Kind(_check_names, lambda name, text: text)
 CALLABLE = Kind(_check_callable, _no_text)
+WATCHER = Kind(_check_watcher, _no_text)
 OBJECT = Kind(lambda name, value: value, _no_text)
 
 

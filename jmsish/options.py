@@ -31,6 +31,7 @@ from jmsish.option_kinds import (
     OBJECT,
     PROXY,
     TEXT,
+    WATCHER,
     Checked,
     Proxy,
     choice,
@@ -125,6 +126,9 @@ class ConnectionOptions(Checked):
     proxy: Proxy | None = _option(None, PROXY)
     """The HTTP proxy to go through, as ``http://[user:password@]host:port``; ``None``: over WebSocket the one that the
     environment names (``HTTPS_PROXY``, ``HTTP_PROXY``, ``NO_PROXY``), else none; empty: none in any case."""
+    tracing: Any = _option(None, WATCHER)
+    """Who watches the connection for traces and metrics, a ``jmsish.otel.Telemetry``; ``False``: nobody; ``None``: whom
+    ``jmsish.otel.instrument`` has named, if it was called."""
     populate_user_id: bool = _option(False, FLAG)
     """Whether sent messages carry the user name as ``JMSXUserID``."""
 

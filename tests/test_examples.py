@@ -14,7 +14,7 @@ import jmsish
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
-SCRIPTS = sorted(path.name for path in EXAMPLES.glob("0*.py"))
+SCRIPTS = sorted(path.name for path in EXAMPLES.glob("[0-9]*.py"))
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -31,7 +31,7 @@ def plugin_arguments() -> list[str]:
 
 
 def test_the_examples_are_there() -> None:
-    assert len(SCRIPTS) == 9
+    assert len(SCRIPTS) == 10
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -40,6 +40,7 @@ class Connection(Closing):
         self._core = core
         self._driver = LoopDriver(core)
         self._sessions: set[Session] = set()
+        self._session_kind = Session if core.telemetry is None else core.telemetry.session_kind(Session)
 
     # -- state -----------------------------------------------------------------------------------------------------
 
@@ -92,7 +93,7 @@ class Connection(Closing):
     ) -> Session:
         """A session; a transacted one ignores `acknowledge_mode`."""
         mode = check_mode(transacted, acknowledge_mode)
-        session = Session(self, await self._driver.run(self._core.create_session(mode), cancellable=True))
+        session = self._session_kind(self, await self._driver.run(self._core.create_session(mode), cancellable=True))
         self._sessions.add(session)
         return session
 

@@ -101,6 +101,9 @@ class MessageConsumer(ConsumerFace, Closing):
 
     @listener.setter
     def listener(self, listener: Listener | None) -> None:
+        self._assign(listener)
+
+    def _assign(self, listener: Listener | None) -> None:
         check_listener(listener)
         self._core.check()
         self._session._check_free()

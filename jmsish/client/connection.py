@@ -41,6 +41,7 @@ from jmsish.profiles import UNKNOWN, Profile
 from jmsish.profiles.profile import TRANSACTIONS
 
 if TYPE_CHECKING:
+    from jmsish.client.telemetry import Telemetry
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
     from jmsish.engine.session import EngineSession
@@ -59,6 +60,8 @@ class ClientConnection:
     client_id: str | None = None
     """What the application, or its factory, calls this connection; None when nobody named it."""
     client_id_preset = False
+    telemetry: Telemetry | None = None
+    """Who watches this connection from outside."""
     _told = False
     """Whether a call raises the failure: then the exception listener is not told."""
 

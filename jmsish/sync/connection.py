@@ -39,6 +39,7 @@ class Connection(Closing):
         self._core = core
         self._driver = ThreadedDriver(core, transport)
         self._sessions: set[Session] = set()
+        self._session_kind = Session if core.telemetry is None else core.telemetry.session_kind(Session)
         self._driver.start()
 
     # -- state -----------------------------------------------------------------------------------------------------
@@ -91,7 +92,7 @@ class Connection(Closing):
     ) -> Session:
         """A session; a transacted one ignores `acknowledge_mode`."""
         mode = check_mode(transacted, acknowledge_mode)
-        session = Session(self, self._driver.run(self._core.create_session(mode)))
+        session = self._session_kind(self, self._driver.run(self._core.create_session(mode)))
         self._sessions.add(session)
         return session
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jmsish.sync.connection import Connection
 
 
-class _Acknowledger:
+class Acknowledger:
     """What a message knows of the session it came by."""
 
     __slots__ = ("_session", "_delivery")
@@ -54,13 +54,18 @@ class Session(SessionFace, Closing):
     `close` may be called by any.
     """
 
+    _producer_kind = MessageProducer
+    _consumer_kind = MessageConsumer
+    _acknowledger_kind = Acknowledger
+    """Of other classes in a session that is watched (`client/telemetry.py`)."""
+
     def __init__(self, connection: Connection, core: ClientSession) -> None:
         self._connection = connection
         self._core = core
         self._driver = connection._driver
         self._exclusive = Exclusive()
         self._listeners: ListenerThread | None = None
-        self._acknowledger = _Acknowledger(self, None)
+        self._acknowledger = self._acknowledger_kind(self, None)
         self._faces: dict[ClientConsumer, MessageConsumer] = {}
 
     # -- consumers and producers -----------------------------------------------------------------------------------
@@ -152,7 +157,7 @@ class Session(SessionFace, Closing):
         with self._exclusive:
             core = ClientProducer(self._core, destination)
             self._driver.run(core.attach())
-        return MessageProducer(self, core)
+        return self._producer_kind(self, core)
 
     def create_temporary_queue(self) -> TemporaryQueue:
         """A queue that only this connection consumes from, deleted with the connection or by its `delete()`."""
@@ -233,7 +238,7 @@ class Session(SessionFace, Closing):
 
     def _consume(self, destination: Destination, selector: str | None, **wishes: Any) -> MessageConsumer:
         core = self._new_consumer(destination, selector, **wishes)
-        consumer = self._faces[core] = MessageConsumer(self, core)
+        consumer = self._faces[core] = self._consumer_kind(self, core)
         return consumer
 
     def _new_consumer(self, destination: Destination, selector: str | None, **wishes: Any) -> ClientConsumer:
@@ -266,7 +271,7 @@ class Session(SessionFace, Closing):
         message: Message = delivery.context
         delivery.context = None  # what is not acknowledged yet shall not keep the body of a message nobody holds
         individual = self._core.mode is AcknowledgeMode.INDIVIDUAL
-        message._owner = _Acknowledger(self, delivery) if individual else self._acknowledger
+        message._owner = self._acknowledger_kind(self, delivery) if individual else self._acknowledger
         return message
 
     def __hash__(self) -> int:

@@ -22,6 +22,7 @@ STOREYS = {
     "sync": 4,
     "aio": 4,
     "embedded": 4,
+    "otel": 4,
     "freezing": 4,
     "testing": 4,
     "pytest_plugin": 4,

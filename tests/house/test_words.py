@@ -10,10 +10,12 @@ from tests.house.source import PACKAGE, ROOT, Definition, Module, modules, none,
 
 # Each of these says that nobody knew what the thing is.
 FORBIDDEN_WORDS = {"manager", "handler", "helper", "helpers", "util", "utils", "service", "provider", "wrapper"}
-# Somebody else's word: JMS names the provider, and the signal and asyncio modules have handlers.
+# Somebody else's word: JMS and OpenTelemetry name providers, and the signal and asyncio modules have handlers.
 ALLOWED_NAMES = {
     "jms_provider_name",
     "provider_version",
+    "tracer_provider",
+    "meter_provider",
     "provider_major_version",
     "provider_minor_version",
     "exception_handler",

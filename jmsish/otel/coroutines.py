@@ -1,0 +1,113 @@
+"""The watched classes of `jmsish.aio`: they do what their elders do, and tell."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from jmsish._facade import Duration
+from jmsish.aio.consumer import Listener, MessageConsumer
+from jmsish.aio.producer import MessageProducer
+from jmsish.aio.session import Acknowledger, Session
+from jmsish.engine.delivery import Delivery
+from jmsish.message import Message
+from jmsish.otel.faces import TracedConsuming, TracedProducing, settling
+from jmsish.otel.telemetry import Telemetry
+
+
+class TracedProducer(TracedProducing, MessageProducer):
+    """A producer whose sends are spans."""
+
+    async def send(self, message_or_body: Any = ..., **settings: Any) -> None:
+        """See `MessageProducer.send`."""
+        operation = self._begin(settings)
+        if operation is None:
+            return await super().send(message_or_body, **settings)
+        with operation.current():
+            await super().send(message_or_body, **settings)
+        if settings.get("on_completion") is None:
+            operation.end()
+
+
+class TracedListener:
+    """What a watched consumer calls in place of the application's listener."""
+
+    def __init__(self, consumer: TracedConsumer, inner: Listener) -> None:
+        self._consumer = consumer
+        self.inner = inner
+
+    async def __call__(self, message: Message) -> Any:
+        with self._consumer.processing(message):
+            result = self.inner(message)
+            return await result if inspect.isawaitable(result) else result
+
+
+class TracedConsumer(TracedConsuming, MessageConsumer):
+    """A consumer whose receives and listeners are spans."""
+
+    async def receive(self, timeout: Duration | None = None) -> Message | None:
+        """See `MessageConsumer.receive`."""
+        if timeout == 0:
+            return await self.receive_no_wait()
+        with self._receiving_span():
+            return await super().receive(timeout)
+
+    async def receive_no_wait(self) -> Message | None:
+        """See `MessageConsumer.receive_no_wait`."""
+        with self._receiving_span():
+            return await super().receive_no_wait()
+
+    async def receive_body(self, type: type[Any], timeout: Duration | None = None) -> Any:
+        """See `MessageConsumer.receive_body`."""
+        with self._receiving_span():
+            return await super().receive_body(type, timeout)
+
+    @property
+    def listener(self) -> Listener | None:
+        """See `MessageConsumer.listener`."""
+        return self._listener.inner if isinstance(self._listener, TracedListener) else None
+
+    @listener.setter
+    def listener(self, listener: Listener | None) -> None:
+        self._assign(TracedListener(self, listener) if callable(listener) else listener)
+
+    def _message(self, delivery: Delivery) -> Message:
+        self._got = super()._message(delivery)
+        return self._got
+
+
+class TracedAcknowledger(Acknowledger):
+    """Whose acknowledgements are spans."""
+
+    __slots__ = ()
+
+    async def acknowledge(self, message: Message) -> None:
+        """See `Message.acknowledge`."""
+        with settling(self._session._core.connection, "ack", message):
+            await super().acknowledge(message)
+
+
+class TracedSession(Session):
+    """A session whose producers and consumers are watched, and whose settlements are spans."""
+
+    _producer_kind = TracedProducer
+    _consumer_kind = TracedConsumer
+    _acknowledger_kind = TracedAcknowledger
+
+    async def commit(self) -> None:
+        """See `Session.commit`."""
+        with settling(self._core.connection, "commit"):
+            await super().commit()
+
+    async def rollback(self) -> None:
+        """See `Session.rollback`."""
+        with settling(self._core.connection, "rollback"):
+            await super().rollback()
+
+    async def recover(self) -> None:
+        """See `Session.recover`."""
+        with settling(self._core.connection, "recover"):
+            await super().recover()
+
+
+Telemetry.kinds[Session] = TracedSession

@@ -1,0 +1,1 @@
+"""Traces and metrics, seen by OpenTelemetry's exporters in memory."""
