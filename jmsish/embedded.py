@@ -50,6 +50,9 @@ __all__ = [
 _T = TypeVar("_T")
 _numbers = count(1)
 
+Authenticator = Callable[[str, bytes | None], str | None]
+"""Asked (mechanism, initial response); answers a user name, or ``None`` to refuse."""
+
 Config = Mapping[str, Any] | str | os.PathLike[str]
 """A mapping, or the path of a TOML file of the same shape."""
 
@@ -67,6 +70,10 @@ class EmbeddedBroker:
     ``config`` says what queues, users and limits there are; ``clock`` is a callable that gives seconds since the epoch,
     such as a :class:`~jmsish.testing.VirtualClock`: it drives what happens to messages and transactions. Everything
     may be called by any thread.
+
+    ``authenticator`` is asked (mechanism, initial response) for who comes in by OAUTHBEARER or XOAUTH2, and by PLAIN
+    where there are no ``users``, and answers a user name, or ``None`` to refuse. It runs in a thread of its own, so it
+    may take its time; :func:`jmsish.broker.read_bearer` takes the response apart.
     """
 
     def __init__(
@@ -76,6 +83,7 @@ class EmbeddedBroker:
         config: Config | None = None,
         store: str | os.PathLike[str] | None = None,
         clock: Callable[[], float] | None = None,
+        authenticator: Authenticator | None = None,
     ) -> None:
         if store is not None:
             raise UnsupportedFeatureError(
@@ -83,6 +91,9 @@ class EmbeddedBroker:
             )
         if clock is not None and not callable(clock):
             raise TypeError(f"clock must be a callable that gives seconds since the epoch, not {clock!r}")
+        if authenticator is not None and not callable(authenticator):
+            raise TypeError(f"authenticator must be a callable, not {type(authenticator).__name__}")
+        self._authenticator = authenticator
         self._name = _free_name() if name is None else _check_name(name)
         self._config = _read_config(config)
         self._clock = time.time if clock is None else clock
@@ -97,7 +108,7 @@ class EmbeddedBroker:
             raise error.in_file(os.fspath(config)) from error
 
     def _prepare(self) -> None:
-        self._broker = Broker(self._name, self._config, clock=self._clock)
+        self._broker = Broker(self._name, self._config, clock=self._clock, authenticator=self._authenticator)
         self._driver = BrokerDriver(self._broker, name=self._name, clock=self._clock)
         self._reactor: SocketReactor | None = None
 

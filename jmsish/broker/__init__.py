@@ -20,6 +20,7 @@ from jmsish.broker.grants import Grant
 from jmsish.broker.policy import ExchangeSettings, QueueSettings
 from jmsish.broker.users import User, scram_key
 from jmsish.broker.views import ConnectionView, ExchangeView, QueueView, SubscriptionView, TransactionView
+from jmsish.engine.oauth import read_bearer
 
 __all__ = [
     "Binding",
@@ -39,5 +40,6 @@ __all__ = [
     "TransactionView",
     "User",
     "VhostDenials",
+    "read_bearer",
     "scram_key",
 ]

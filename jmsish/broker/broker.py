@@ -15,25 +15,28 @@ from itertools import count, islice
 from typing import Any
 
 from jmsish._version import VERSION
+from jmsish.broker.authentication import Authentication
 from jmsish.broker.config import BrokerConfig
 from jmsish.broker.connection import ServerConnection
 from jmsish.broker.consumers import serve
 from jmsish.broker.denials import Denials
 from jmsish.broker.exchanges import NAMELESS, Exchange
 from jmsish.broker.grants import Grant
-from jmsish.broker.greeting import CAPABILITIES, authentication, describe
+from jmsish.broker.greeting import CAPABILITIES, describe
 from jmsish.broker.management_links import ManagementNode
 from jmsish.broker.order import Entry
 from jmsish.broker.queues import Queue
 from jmsish.broker.redirects import Redirects
 from jmsish.broker.router import Router
 from jmsish.broker.settlement import Settlement
+from jmsish.broker.slowing import Slowing
 from jmsish.broker.timers import Timed, Timers
 from jmsish.broker.transactions import Transaction
-from jmsish.broker.users import Users
 from jmsish.broker.views import ConnectionView, ExchangeView, QueueView, SubscriptionView, TransactionView
 from jmsish.engine.frame_trace import engine_kind
+from jmsish.engine.oauth import AskToken
 from jmsish.engine.outcomes import AmqpError
+from jmsish.engine.sasl import Question
 from jmsish.errors import InvalidDestinationError
 
 MAX_FRAME_SIZE = 1 << 17
@@ -50,12 +53,20 @@ class Broker:
     """A whole broker as a state machine. ``clock`` gives seconds since the epoch and drives all that messages feel."""
 
     def __init__(
-        self, name: str, config: Mapping[str, Any] | BrokerConfig | None = None, *, clock: Callable[[], float]
+        self,
+        name: str,
+        config: Mapping[str, Any] | BrokerConfig | None = None,
+        *,
+        clock: Callable[[], float],
+        authenticator: AskToken | None = None,
     ) -> None:
         self.name = name
         self.config = BrokerConfig.from_mapping(config)
         self.now = clock
-        self._users = Users(self.config.users)
+        self.authentication = Authentication(self.config.authentication, self.config.users, authenticator)
+        self.slowing = Slowing()
+        self.questions: list[tuple[ServerConnection, Question]] = []
+        """What is to be asked with nothing held, and :meth:`Login.answered` told."""
         self.denials = Denials()
         self._common = Grant(max_message_size=self.config.max_message_size, on_oversize=self.config.on_oversize)
         self.settlement = Settlement()
@@ -74,8 +85,20 @@ class Broker:
 
     # --- driven by the driver
 
-    def accept(self, *, trusted: bool, identity: str | None = None, peer: str = "") -> ServerConnection:
-        """A new connection; ``trusted`` is one inside the process, ``identity`` what its transport has shown."""
+    def accept(
+        self,
+        *,
+        trusted: bool,
+        identity: str | None = None,
+        peer: str = "",
+        certificate: Mapping[str, Any] | None = None,
+        exposed: bool = False,
+    ) -> ServerConnection:
+        """A new connection; ``trusted`` is one inside the process, ``identity`` a name that needs no proof.
+
+        ``certificate`` is what TLS has verified of the peer, and ``exposed`` says that others can read the wire.
+        """
+        asked = self.authentication.offer(trusted=trusted, identity=identity, certificate=certificate, exposed=exposed)
         engine = engine_kind()(
             server=True,
             container_id=f"jmsish-broker-{self.name}",
@@ -85,10 +108,11 @@ class Broker:
             opening_timeout=OPENING_TIMEOUT,
             offered_capabilities=CAPABILITIES,
             properties=describe(VERSION),
-            sasl=authentication(self._users, identity, trusted),
+            sasl=asked,
         )
         connection = ServerConnection(self, engine, next(self._numbers), identity, peer)
         connection.grant = self._common
+        connection.login.is_trusted = trusted
         self._connections[connection] = None
         return connection
 

@@ -23,6 +23,7 @@ from jmsish.broker.grants import PERMISSIVE, Grant
 from jmsish.broker.greeting import admit
 from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.leases import Leases
+from jmsish.broker.login import Login
 from jmsish.broker.order import Entry
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.oversize import Oversize
@@ -60,6 +61,7 @@ class ServerConnection:
         self.number = number
         self.identity = identity
         self.peer = peer
+        self.login = Login(self)
         self.container_id = ""
         self.grant: Grant = PERMISSIVE
         """What it may do: decided at its open, and fixed for its life."""
@@ -104,12 +106,12 @@ class ServerConnection:
     def receive(self, data: bytes) -> None:
         """Bytes from the peer. What they bring about is dispatched by the broker's next step."""
         self.engine.receive(data)
-        self._work()
+        self.work()
 
     def receive_eof(self) -> None:
         """The peer is gone; without a close before, all it held is put back as at a loss (D5)."""
         self.engine.receive_eof()
-        self._work()
+        self.work()
         self.end()
 
     def take_output(self) -> bytes:
@@ -125,7 +127,7 @@ class ServerConnection:
     def tick(self, now: float) -> float | None:
         """Let time pass (monotonic seconds); when to come back."""
         deadline = self.engine.tick(now)
-        self._work()
+        self.work()
         if self._graces:
             deadline = _earlier(deadline, self._pass_graces(now))
         if self._oversize:
@@ -134,7 +136,8 @@ class ServerConnection:
             deadline = _earlier(deadline, self._await_close(now))
         return deadline
 
-    def _work(self) -> None:
+    def work(self) -> None:
+        """Do what the engine has seen since."""
         self.broker.touch(self)
         events = self._at_hand = self.engine.take_events()
         for event in events:
@@ -429,6 +432,8 @@ _ACTS: Final[dict[int, Callable[..., None]]] = {
     events.DISPOSED: ServerConnection._disposed,
     events.FAILED: ServerConnection._failed,
     events.AUTHENTICATED: ServerConnection._authenticated,
+    events.ASKED: lambda connection, question: connection.login.asked(question),
+    events.JUDGED: lambda connection, verdict: connection.login.judged(verdict),
     events.OVERSIZE: ServerConnection._too_large,
     events.OVERSIZE_ENDED: ServerConnection._too_large_ended,
 }

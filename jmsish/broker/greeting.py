@@ -5,9 +5,7 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING, Final
 
-from jmsish.broker.users import Users
 from jmsish.engine.outcomes import AmqpError
-from jmsish.engine.sasl import SaslServer
 from jmsish.types import Symbol, UInt
 
 if TYPE_CHECKING:
@@ -28,28 +26,6 @@ def describe(version: str) -> dict[Symbol, str]:
         Symbol("version"): version,
         Symbol("platform"): f"Python {platform.python_version()}",
     }
-
-
-def authentication(users: Users, identity: str | None, trusted: bool) -> SaslServer:
-    """What is asked of a client: with users a name and a proof of its password, else nothing that matters.
-
-    ``identity`` is what the transport has shown (a TLS certificate); inside the process nobody is asked.
-    """
-    open_to_all = trusted or not users
-
-    def authenticate(mechanism: str, username: str | None, password: str | None) -> str | None:
-        if mechanism == "EXTERNAL":
-            return identity if username in (None, identity) else None
-        if mechanism == "ANONYMOUS":
-            return "anonymous" if open_to_all else None
-        if open_to_all:
-            return username or "anonymous"
-        return username if users.check(username or "", password or "") else None
-
-    mechanisms = ["PLAIN", "ANONYMOUS"] if open_to_all else [*users.mechanisms, "PLAIN"]
-    if identity is not None:
-        mechanisms.insert(0, "EXTERNAL")
-    return SaslServer(mechanisms, authenticate, scram=users.find, allow_no_sasl=open_to_all)
 
 
 def admit(connection: ServerConnection) -> None:

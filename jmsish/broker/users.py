@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import token_bytes
 from typing import Final
 
@@ -16,10 +17,17 @@ SALT_LENGTH: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A password, or salted keys in its place, by the names of their mechanisms."""
+    """A password, or salted keys in its place, by the names of their mechanisms; or a certificate."""
 
     password: str | None = field(default=None, repr=False)
     keys: Mapping[str, ScramKey] = field(default_factory=dict, repr=False)
+    certificate: str | None = None
+    """The name that a certificate has to show for this user, where it is not the user's own."""
+
+    @property
+    def has_password(self) -> bool:
+        """Whether this user has one, here or as keys."""
+        return self.password is not None or bool(self.keys)
 
     def knows(self, mechanism: str) -> bool:
         """Whether this user can use that SCRAM mechanism."""
@@ -40,27 +48,58 @@ class Users:
 
     def __init__(self, users: Mapping[str, User]) -> None:
         self.users = users
-        self.mechanisms = tuple(name for name in SCRAM_MECHANISMS if all(user.knows(name) for user in users.values()))
+        proving = [user for user in users.values() if user.has_password]
+        self.mechanisms = tuple(
+            name for name in SCRAM_MECHANISMS if proving and all(user.knows(name) for user in proving)
+        )
         """Those of SCRAM that every user can use: one offered to all must be open to all."""
         self._secret = token_bytes(32)
         self._keys: dict[str, dict[str, tuple[ScramKey, str]]] = {}
-        self._salted = [user.keys for user in users.values() if user.password is None]
+        self._names = {normal: name for name in users if (normal := _prepared(name))}
+        self._salted = [user.keys for user in proving if user.password is None]
+        self._certified = {user.certificate: name for name, user in users.items() if user.certificate is not None}
 
     def __bool__(self) -> bool:
         return bool(self.users)
 
-    def check(self, username: str, password: str) -> bool:
-        """PLAIN: whether that is the user's password."""
-        user = self.users.get(username)
-        right = False
-        if user is not None and user.password is not None:
-            right = hmac.compare_digest(self._blind(user.password), self._blind(password))
-        if self._salted:
-            # A key takes time to compare with; where one user has only that, all names take it.
-            salted = user is not None and user.password is None
-            matches = self._matches(user.keys if user is not None and salted else self._alike(username), password)
-            right = matches if salted else right
-        return right
+    def certified(self, shown: str | None) -> str | None:
+        """The user whose certificate shows this name; the name itself, unless it is that of a user who has to show
+        another one."""
+        if shown is None:
+            return None
+        user = self.users.get(shown)
+        return self._certified.get(shown, shown if user is None or user.certificate is None else None)
+
+    def check(self, username: str, password: str) -> str | None | Callable[[], str | None]:
+        """PLAIN: the name of the user whose password that is, None, or what is to be called for one of these.
+
+        A key takes time to compare with; where one user has only that, all names take it.
+        """
+        name = username if username in self.users else self._names.get(_prepared(username))
+        user = self.users.get(name) if name is not None else None
+        known = user.password if user is not None else None
+        right = hmac.compare_digest(self._blind(known or ""), self._blind(password)) and known is not None
+        if not self._salted:
+            return name if right else None
+        salted = user is not None and user.password is None and bool(user.keys)
+        keys = user.keys if user is not None and salted else self._alike(username)
+        return partial(self._compare, name, keys, password, right, salted)
+
+    def _compare(
+        self, name: str | None, keys: Mapping[str, ScramKey], password: str, right: bool, salted: bool
+    ) -> str | None:
+        matches = self._matches(keys, password)
+        return name if (matches if salted else right) else None
+
+    def prepare(self, mechanism: str) -> Callable[[], None] | None:
+        """What has to be called before :meth:`find` and may take its time, if there is any: keys of passwords."""
+        if mechanism in self._keys or not any(user.password is not None for user in self.users.values()):
+            return None
+        return partial(self._derived, mechanism)
+
+    def _derived(self, mechanism: str) -> None:
+        """By any thread; two who come at once find the same keys."""
+        self._keys[mechanism] = self._derive(mechanism)
 
     def find(self, mechanism: str, username: str) -> tuple[ScramKey, str | None]:
         """SCRAM: key and name of a user, a key made up for a name that there is not."""
@@ -73,7 +112,7 @@ class Users:
     def _derive(self, mechanism: str) -> dict[str, tuple[ScramKey, str]]:
         keys = {}
         for name, user in self.users.items():
-            normal, key = normalise(name), user.keys.get(mechanism)
+            normal, key = _prepared(name), user.keys.get(mechanism)
             if key is None and user.password is not None and normalise(user.password) is not None:
                 key = ScramKey.derive(mechanism, user.password, salt=self._salt(mechanism, normal or name))
             if normal and key is not None:
@@ -95,7 +134,7 @@ class Users:
 
     def _blind(self, text: str) -> bytes:
         """Of one length whatever the text, so that a comparison says nothing of that either."""
-        return hmac.digest(self._secret, text.encode("utf-8", "surrogatepass"), hashlib.sha256)
+        return hmac.digest(self._secret, (_prepared(text) or text).encode("utf-8", "surrogatepass"), hashlib.sha256)
 
     def _alike(self, username: str) -> Mapping[str, ScramKey]:
         """The keys of some user, for a comparison whose result does not count; for a name always of the same one."""
@@ -109,3 +148,10 @@ class Users:
         except ValueError:
             return False
         return hmac.compare_digest(given.stored_key, key.stored_key)
+
+
+def _prepared(text: str) -> str:
+    """A name or password by SASLprep (RFC 4616, 2; RFC 5802, 5.1), empty where that forbids it."""
+    if text.isascii() and text.isprintable():
+        return text  # It leaves these as they are, and most names are of these.
+    return normalise(text) or ""

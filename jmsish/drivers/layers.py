@@ -6,7 +6,8 @@ above; :meth:`Layer.send` takes those, and :meth:`Layer.take` gives what is to b
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from jmsish.drivers.tls import TlsCodec, TlsFailure
 from jmsish.drivers.websocket import WebSocketCodec, WebSocketFailure
@@ -47,8 +48,12 @@ class Layer(Protocol):
     def close(self) -> None:
         """Say that nothing more comes; the peer's answer is not waited for."""
 
-    def peer_name(self) -> str | None:
-        """The name that the peer's certificate shows, if there is one and it was verified."""
+    @property
+    def is_secure(self) -> bool:
+        """Whether there is TLS in it."""
+
+    def peer_certificate(self) -> Mapping[str, Any] | None:
+        """What was verified of the peer's certificate, if it showed one."""
 
 
 class Stack:
@@ -99,8 +104,12 @@ class Stack:
                 self._lower.send(said)
         self._lower.close()
 
-    def peer_name(self) -> str | None:
-        return self._lower.peer_name()
+    @property
+    def is_secure(self) -> bool:
+        return self._lower.is_secure
+
+    def peer_certificate(self) -> Mapping[str, Any] | None:
+        return self._lower.peer_certificate()
 
 
 def layer_of(tls: TlsCodec | None, websocket: WebSocketCodec | None) -> Layer | None:

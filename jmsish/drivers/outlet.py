@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from jmsish.drivers.layers import LAYER_FAILURES, Layer, name_of, sentence_of
+from jmsish.drivers.loopback import is_loopback
 from jmsish.drivers.serving import BrokerDriver, Lane
 from jmsish.drivers.transport import LOW_WATER
 
@@ -123,8 +124,15 @@ class SocketOutlet:
             self._reactor.after(HANDSHAKE_TIMEOUT, self._give_up_handshake)
 
     def _open(self) -> None:
-        identity = self._layer.peer_name() if self._layer is not None else None
-        self._lane = self._reactor.driver.open(self, trusted=False, identity=identity, peer=self.peer)
+        layer = self._layer
+        secure = layer is not None and layer.is_secure
+        self._lane = self._reactor.driver.open(
+            self,
+            trusted=False,
+            peer=self.peer,
+            certificate=layer.peer_certificate() if layer is not None else None,
+            exposed=not secure and not is_loopback(self.peer.rpartition(":")[0]),
+        )
 
     def _give_up_handshake(self) -> None:
         if self._lane is None:

@@ -15,15 +15,18 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from time import monotonic
 from types import FrameType
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from jmsish.drivers.alarm import Alarm
+from jmsish.drivers.asking import Asking
 from jmsish.drivers.transport import HIGH_WATER, LOW_WATER, Outlet, PipeEnd
+from jmsish.engine.handshake import trouble
+from jmsish.engine.sasl import Question, Verdict
 from jmsish.errors import ConnectionLostError, IllegalStateError
 
 __all__ = ["BrokerCore", "BrokerDriver", "Lane", "ServerConnection", "SteppedClock"]
@@ -53,11 +56,31 @@ class ServerConnection(Protocol):
 
     def tick(self, now: float) -> float | None: ...
 
+    @property
+    def login(self) -> Login: ...
+
+
+class Login(Protocol):
+    """Whom a question was asked for."""
+
+    def answered(self, answer: bytes | Verdict) -> None: ...
+
 
 class BrokerCore(Protocol):
     """What the driver needs of a broker."""
 
-    def accept(self, *, trusted: bool, identity: str | None = None, peer: str = "") -> ServerConnection: ...
+    questions: list[tuple[Any, Question]]
+    """Connections, and what is to be asked for them with no lock held."""
+
+    def accept(
+        self,
+        *,
+        trusted: bool,
+        identity: str | None = None,
+        peer: str = "",
+        certificate: Mapping[str, Any] | None = None,
+        exposed: bool = False,
+    ) -> ServerConnection: ...
 
     def step(self) -> Sequence[ServerConnection]: ...
 
@@ -113,6 +136,7 @@ class BrokerDriver:
         self._numbers = count()
         self._stopped = False
         self._deadline: float | None = None
+        self._asking = Asking(name)
         self._alarm = Alarm(self._ring, f"jmsish-broker-{name}-time")
         weakref.finalize(self, self._alarm.stop).atexit = False
         if self._stepped is not None:
@@ -127,13 +151,25 @@ class BrokerDriver:
         end.connect(partial(self.feed, lane))
         return end
 
-    def open(self, outlet: Outlet, *, trusted: bool, identity: str | None = None, peer: str = "") -> Lane:
-        """A new connection, whose output goes to ``outlet``."""
+    def open(
+        self,
+        outlet: Outlet,
+        *,
+        trusted: bool,
+        identity: str | None = None,
+        peer: str = "",
+        certificate: Mapping[str, Any] | None = None,
+        exposed: bool = False,
+    ) -> Lane:
+        """A new connection, whose output goes to ``outlet``; the rest is as for ``accept`` of the broker."""
 
         def accept() -> Lane:
             if self._stopped:
                 raise ConnectionLostError(f"the broker {self.name!r} is stopped")
-            lane = Lane(self._broker.accept(trusted=trusted, identity=identity, peer=peer), outlet)
+            connection = self._broker.accept(
+                trusted=trusted, identity=identity, peer=peer, certificate=certificate, exposed=exposed
+            )
+            lane = Lane(connection, outlet)
             self._lanes[lane.connection] = lane
             self._inbox.append((lane, None))  # so that its first deadline, and what it says unasked, are seen
             return lane
@@ -216,12 +252,30 @@ class BrokerDriver:
             pass
         if self._broker.unfinished:
             self._alarm.set(0.0)
+        if self._broker.questions:
+            self._ask()
         for lane in touched:
             if not lane.gone and (lane.over or lane.connection.closed):
                 self._finish(lane, woken)
         if self._stopped:
             for lane in list(self._lanes.values()):
                 self._finish(lane, woken)
+
+    def _ask(self) -> None:
+        questions = self._broker.questions
+        for connection, question in questions:
+            self._asking.ask(partial(self._answer, connection, question))
+        questions.clear()
+
+    def _answer(self, connection: ServerConnection, question: Question) -> None:
+        """By a thread of :class:`Asking`: ask with nothing held, then tell the connection."""
+        try:
+            answer = question()
+        except Exception as error:
+            # Its text may hold what was asked, a token for one: only where it was raised is told.
+            _log.error("who wants to log in could not be judged: %s", _place(error))
+            answer = trouble(error)
+        self.call(lambda: connection.login.answered(answer))
 
     def _receive(self, touched: list[Lane], woken: dict[Outlet, None]) -> None:
         inbox = self._inbox
@@ -399,8 +453,18 @@ class BrokerDriver:
         self.call(close)
         if self._stepped is not None:
             self._stepped.unsubscribe(self)
+        self._asking.stop()
         self._alarm.stop()
         self._alarm.join(timeout=5)
+
+
+def _place(error: BaseException) -> str:
+    """The kind of an error, and where it was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
+    return f"{type(error).__name__}{where}"
 
 
 _INSIDE = (BrokerDriver._run.__code__, BrokerDriver._serve.__code__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ssl
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["TlsCodec", "TlsFailure"]
@@ -25,6 +26,7 @@ class TlsCodec:
 
     ended = False
     """Never: of a peer that closes, the end of its socket follows and is what counts."""
+    is_secure = True
 
     def __init__(
         self, context: ssl.SSLContext, *, server_side: bool = False, server_hostname: str | None = None
@@ -101,14 +103,9 @@ class TlsCodec:
     def has_output(self) -> bool:
         return self._outgoing.pending > 0
 
-    def peer_name(self) -> str | None:
-        """The common name in the peer's certificate, if it showed one and the context verified it."""
-        certificate: dict[str, Any] = self._object.getpeercert() or {}
-        for part in certificate.get("subject", ()):
-            for key, value in part:
-                if key == "commonName":
-                    return str(value)
-        return None
+    def peer_certificate(self) -> Mapping[str, Any] | None:
+        """What the context has verified of the peer's certificate, if it showed one."""
+        return self._object.getpeercert() or None
 
 
 def sentence(error: ssl.SSLError, first: bytes) -> str:

@@ -113,9 +113,10 @@ class WebSocketCodec:
     def has_output(self) -> bool:
         return bool(self._output) or self._pong is not None
 
-    def peer_name(self) -> str | None:
-        """A WebSocket shows no certificate."""
-        return None
+    is_secure = False
+
+    def peer_certificate(self) -> None:
+        """None: only TLS has one."""
 
     # With the lock held.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from .conditions import UNAUTHORIZED_ACCESS, Fault
-from .mechanisms import Answer, ClientMechanism, Credentials, Question, ServerMechanism, Verdict
+from .mechanisms import SYSTEM_ERROR, Answer, ClientMechanism, Credentials, Question, ServerMechanism, Verdict
 
 __all__ = [
     "TOKEN_MECHANISMS",
@@ -152,8 +152,8 @@ class XOAuth2Client(_TokenClient):
 
 # -- server ------------------------------------------------------------------------------------------------------------
 
-AskToken = Callable[[str, "bytes | None"], "str | None"]
-"""Asked (mechanism, initial response); answers the identity, or ``None`` to refuse."""
+AskToken = Callable[[str, "bytes | None"], Any]
+"""Asked (mechanism, initial response); answers the identity, or ``None`` to refuse. What else it answers is a fault."""
 
 _SAID = {
     OAUTHBEARER: b'{"status":"invalid_token"}',
@@ -182,4 +182,7 @@ class TokenServer(ServerMechanism):
 
     def _judge(self, response: bytes) -> Verdict:
         identity = self._ask(self.mechanism, response)
+        if identity is not None and (not isinstance(identity, str) or not identity):
+            kind = "an empty name" if isinstance(identity, str) else type(identity).__name__
+            return Verdict(None, code=SYSTEM_ERROR, reason=f"the authenticator answered {kind}, not a name or None")
         return Verdict(identity, parting=None if identity is not None else _SAID.get(self.mechanism))

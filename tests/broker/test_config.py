@@ -57,7 +57,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"listeners": [{"port": 70000}]}, "0 to 65535"),
     ({"listeners": [{"hots": "x"}]}, "did you mean 'host'"),
     ({"policy": {"transaction_timeout": -1}}, "seconds"),
-    ({"zzz": {}}, "known: policy, users, queues, exchanges, bindings, listeners"),
+    ({"zzz": {}}, "known: policy, authentication, users, queues, exchanges, bindings, listeners"),
 ]
 
 

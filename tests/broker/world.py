@@ -43,9 +43,9 @@ class Clock:
 class World:
     """One broker, and the peers connected to it."""
 
-    def __init__(self, config: dict[str, Any] | None = None) -> None:
+    def __init__(self, config: dict[str, Any] | None = None, **options: Any) -> None:
         self.clock = Clock()
-        self.broker = Broker("test", config, clock=self.clock)
+        self.broker = Broker("test", config, clock=self.clock, **options)
         self.peers: list[Peer] = []
         self.monotonic = 1000.0
 
@@ -62,6 +62,10 @@ class World:
             moved = False
             for peer in self.peers:
                 moved = peer.speak() or moved
+            questions = self.broker.questions[:]
+            self.broker.questions.clear()
+            for connection, question in questions:
+                connection.login.answered(question())
             self.broker.step()
             for peer in self.peers:
                 moved = peer.hear() or moved
@@ -93,11 +97,18 @@ class Peer:
     """A client by its engine alone: what it sends is what a test says."""
 
     def __init__(
-        self, world: World, container_id: str, *, trusted: bool = True, sasl: SaslClient | None = None, **options: Any
+        self,
+        world: World,
+        container_id: str,
+        *,
+        trusted: bool = True,
+        sasl: SaslClient | None = None,
+        accepted: dict[str, Any] | None = None,
+        **options: Any,
     ) -> None:
         self.world = world
         self.engine = Engine(server=False, container_id=container_id, sasl=sasl or SaslClient(), **options)
-        self.connection = world.broker.accept(trusted=trusted, peer="memory")
+        self.connection = world.broker.accept(**{"trusted": trusted, "peer": "memory", **(accepted or {})})
         self.cut_off = False
         self.closed: list[AmqpError | None] = []
         self.ended: list[AmqpError | None] = []

@@ -378,7 +378,7 @@ def test_a_websocket_in_tls() -> None:
     assert server.receive(wire[:100]) + server.receive(wire[100:]) == b"a" * 50_000
     server.close()
     assert client.receive(server.take()) == b"" and client.ended and not server.ended
-    assert server.receive(client.take()) == b"" and server.ended and server.peer_name() is None
+    assert server.receive(client.take()) == b"" and server.ended and server.peer_certificate() is None
 
 
 def test_what_fails_says_in_which_layer() -> None:

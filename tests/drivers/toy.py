@@ -2,15 +2,16 @@
 
 A line is a command: ``echo TEXT`` comes back, ``say NAME TEXT`` goes to the connection that called itself NAME by
 ``name NAME``, ``flood COUNT SIZE`` is answered by COUNT lines as fast as they are taken away, ``at SECONDS TEXT``
-comes back after some time of the broker's clock, ``beat SECONDS`` makes the connection itself say ``beat`` by the real
-clock, ``bye`` ends the connection, ``fault`` is a fault inside the broker; anything else is answered by ``wrong`` and
-the end.
+comes back after some time of the broker's clock, ``beat SECONDS`` makes the connection itself say ``beat`` by the
+real clock, ``ask NAME`` has the question of that name asked, ``bye`` ends the connection, ``fault`` is a fault inside
+the broker; anything else is answered by ``wrong`` and the end.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 #: As in the real broker, no more is given to a connection that holds so much output.
 FULL = 1 << 18
@@ -21,6 +22,9 @@ class ToyConnection:
         self.broker = broker
         self.trusted = trusted
         self.identity = identity
+        self.certificate: Mapping[str, Any] | None = None
+        self.exposed = False
+        self.login = self
         self.peer = peer
         self.name = ""
         self.closed = False
@@ -61,6 +65,8 @@ class ToyConnection:
         elif verb == b"beat":
             self.beat_every = float(rest)
             self.next_beat = 0.0
+        elif verb == b"ask":
+            self.broker.questions.append((self, self.broker.asked[rest.decode()]))
         elif verb == b"bye":
             self.close()
         elif verb == b"fault":
@@ -72,6 +78,9 @@ class ToyConnection:
         else:
             self.say(b"wrong")
             self.close()
+
+    def answered(self, answer: Any) -> None:
+        self.say(b"answer " + (answer if isinstance(answer, bytes) else repr(answer).encode()))
 
     def say(self, text: bytes) -> None:
         self._output += text + b"\n"
@@ -120,9 +129,20 @@ class ToyBroker:
         self.later: list[tuple[float, str, bytes]] = []
         self.lost = 0
         self.faults = 0
+        self.asked: dict[str, Callable[[], Any]] = {}
+        self.questions: list[tuple[ToyConnection, Callable[[], Any]]] = []
 
-    def accept(self, *, trusted: bool, identity: str | None = None, peer: str = "") -> ToyConnection:
+    def accept(
+        self,
+        *,
+        trusted: bool,
+        identity: str | None = None,
+        peer: str = "",
+        certificate: Mapping[str, Any] | None = None,
+        exposed: bool = False,
+    ) -> ToyConnection:
         connection = ToyConnection(self, trusted, identity, peer)
+        connection.certificate, connection.exposed = certificate, exposed
         self.connections.append(connection)
         connection.say(b"hello")
         return connection

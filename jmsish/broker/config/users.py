@@ -1,4 +1,4 @@
-"""The section ``[users]``: who may log in, by a password or by a salted key in its place."""
+"""The section ``[users]``: who may log in, by a password, by a salted key in its place, or by a certificate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jmsish.broker.users import User
 from jmsish.engine.scram import ScramKey
 
 SCRAM_KEYS: Final = {"scram_sha_256": "SCRAM-SHA-256", "scram_sha_512": "SCRAM-SHA-512"}
-USER_KEYS: Final = ("password", *SCRAM_KEYS)
+USER_KEYS: Final = ("password", *SCRAM_KEYS, "certificate")
 
 
 def read_users(config: Table) -> dict[str, User]:
@@ -20,9 +20,9 @@ def read_users(config: Table) -> dict[str, User]:
 def _user(table: Table) -> User:
     table.check_keys(USER_KEYS)
     if not table.table:
-        table.faults.add(f"{table.where} needs a password, or a key in its place: {', '.join(SCRAM_KEYS)}")
+        table.faults.add(f"{table.where} needs a password, or in its place {', '.join(USER_KEYS[1:])}")
     keys = {}
-    password = None
+    texts: dict[str, str] = {}
     for key in USER_KEYS:
         if key not in table:
             continue
@@ -36,5 +36,5 @@ def _user(table: Table) -> User:
             except ValueError as error:
                 table.faults.add(f"{key} in {table.where} {error}")
         else:
-            password = value
-    return User(password, keys)
+            texts[key] = value
+    return User(texts.get("password"), keys, texts.get("certificate"))

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from jmsish.broker.authentication import AuthenticationConfig
 from jmsish.broker.bindings import Binding
+from jmsish.broker.config.authentication import read_authentication
 from jmsish.broker.config.exchanges import ExchangeConfig, bindings_of, exchanges_of
 from jmsish.broker.config.faults import Faults, Table
 from jmsish.broker.config.limits import DEFAULT_VHOST, MAX_CONNECTIONS, MAX_TRANSACTION_SIZE, read_policy
@@ -21,7 +23,7 @@ from jmsish.broker.exchanges import Exchanges
 from jmsish.broker.policy import QueueSettings
 from jmsish.broker.users import User
 
-SECTIONS: Final = ("policy", "users", "queues", "exchanges", "bindings", "listeners")
+SECTIONS: Final = ("policy", "authentication", "users", "queues", "exchanges", "bindings", "listeners")
 NOT_YET: Final = ("vhosts", "connectors", "link_routes", "addresses", "router")
 """Sections that the reference knows and this version does not serve: refused by name, never silently ignored."""
 
@@ -47,6 +49,7 @@ class BrokerConfig:
     max_transaction_size: int = MAX_TRANSACTION_SIZE
     """Posts and retirements that one transaction may hold; 0 for no limit."""
     auto_create: bool = True
+    authentication: AuthenticationConfig = field(default_factory=AuthenticationConfig)
     users: Mapping[str, User] = field(default_factory=dict)
     queues: Mapping[str, QueueSettings] = field(default_factory=dict)
     exchanges: Mapping[str, ExchangeConfig] = field(default_factory=dict)
@@ -67,6 +70,7 @@ class BrokerConfig:
         exchanges = exchanges_of(whole)
         read = cls(
             **read_policy(whole),
+            authentication=read_authentication(whole),
             users=read_users(whole),
             queues=queues,
             exchanges=exchanges,

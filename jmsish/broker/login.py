@@ -1,0 +1,81 @@
+"""Between what SASL found out about a peer and its being told: who decides, when it is said, what is noted of it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from jmsish.broker.slowing import host_of
+from jmsish.engine.mechanisms import REFUSED, TRY_LATER, Question, Verdict
+
+if TYPE_CHECKING:
+    from jmsish.broker.connection import ServerConnection
+
+_log = logging.getLogger("jmsish.broker")
+
+CROWDED: Final = Verdict(None, code=TRY_LATER, reason="too many attempts from its host are waiting already")
+
+
+class Login:
+    """The login of one connection."""
+
+    __slots__ = ("_connection", "is_trusted")
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+        self.is_trusted = False
+        """Whether it is inside the process, where nobody guesses."""
+
+    def asked(self, question: Question) -> None:
+        """The exchange waits for this: the driver asks it, with nothing held."""
+        if self._is_crowded():
+            self.judged(CROWDED)
+        else:
+            self._connection.broker.questions.append((self._connection, question))
+
+    def answered(self, answer: bytes | Verdict) -> None:
+        """What the question came to."""
+        if isinstance(answer, Verdict):
+            self.judged(answer)
+        else:
+            self._tell(answer)
+
+    def judged(self, verdict: Verdict) -> None:
+        """Say it, or have it said after a while where the host of the peer has failed before."""
+        connection = self._connection
+        if connection.closed:
+            return
+        broker = connection.broker
+        due = now = broker.now()
+        if self._is_crowded():
+            verdict = CROWDED
+        elif not self.is_trusted and verdict.code == REFUSED:
+            due = broker.slowing.judged(host_of(connection.peer), verdict.identity is not None, now)
+        if verdict.identity is None:
+            # The name that was tried is not told: people type passwords there.
+            _log.warning("a login from %s is refused: %s", connection.peer, verdict.reason)
+        if due > now:
+            broker.remind(due, _Held(self, verdict))
+        else:
+            self._tell(verdict)
+
+    def _is_crowded(self) -> bool:
+        broker = self._connection.broker
+        return not self.is_trusted and broker.slowing.is_crowded(host_of(self._connection.peer), broker.now())
+
+    def _tell(self, answer: bytes | Verdict) -> None:
+        self._connection.engine.decide(answer)
+        self._connection.work()
+
+
+class _Held:
+    """An answer that is held back."""
+
+    __slots__ = ("_login", "_verdict")
+
+    def __init__(self, login: Login, verdict: Verdict) -> None:
+        self._login = login
+        self._verdict = verdict
+
+    def on_time(self, now: float) -> None:
+        self._login._tell(self._verdict)
