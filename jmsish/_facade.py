@@ -257,6 +257,14 @@ class ProducerFace(ProducerSettings):
         """Where messages go; None for an anonymous producer, which takes it with each send."""
         return self._core.destination
 
+    @property
+    def max_message_size(self) -> int | None:
+        """How many octets the broker takes in one message of this producer; None where it names no limit.
+
+        What counts is the message as it travels: headers, properties and body (AMQP 1.0 Part 2, 2.7.3).
+        """
+        return self._core.max_message_size or None
+
     def _choose_destination(self, destination: Destination | None) -> Destination:
         own = self._core.destination
         if destination is None:

@@ -66,6 +66,15 @@ def something(read: Any) -> Any:
     return read
 
 
+def message_size(head: bytes, size: int | None) -> int | None:
+    """The octets of a message with that head and a body of that size; None where it is not known."""
+    return None if size is None else len(head) + _LONG_HEAD + size
+
+
+_LONG_HEAD = 8
+"""What stands before the octets of a section of data: descriptor, constructor and size."""
+
+
 class Parts:
     """Cuts pieces of a body into parts of a frame each, the beginning of the message in front of them.
 
@@ -76,6 +85,7 @@ class Parts:
         self._size = size
         self._room = room
         self._taken = 0
+        self._given = 0
         self._held = bytearray(head)
         if size is not None:
             self._held += b"\x00Su\xb0" + size.to_bytes(4, "big")
@@ -84,6 +94,11 @@ class Parts:
     def piece(self) -> int:
         """How large a piece is best."""
         return max(min(self._room - 16, LONGEST_PIECE), 1)
+
+    @property
+    def octets(self) -> int:
+        """How many octets of the message there are so far, its head included."""
+        return self._given + len(self._held)
 
     def add(self, piece: Any) -> list[bytes]:
         """The parts that are full now; what is left waits for the next, or for the end."""
@@ -101,6 +116,7 @@ class Parts:
         full = [bytes(held[start : start + room]) for start in range(0, len(held) - room, room)]
         if full:
             del held[: len(full) * room]
+            self._given += len(full) * room
         return full
 
     def end(self) -> bytes:

@@ -129,6 +129,9 @@ class ConnectionOptions(Checked):
     tracing: Any = _option(None, WATCHER)
     """Who watches the connection for traces and metrics, a ``jmsish.otel.Telemetry``; ``False``: nobody; ``None``: whom
     ``jmsish.otel.instrument`` has named, if it was called."""
+    max_message_size: int | None = _option(None, count(1, (1 << 64) - 1, optional=True))
+    """The largest message that consumers take, in octets; ``None``: any. The broker is told. Of one that sends a larger
+    one all the same nothing is kept, and the consumer that it came for ends with an error."""
     populate_user_id: bool = _option(False, FLAG)
     """Whether sent messages carry the user name as ``JMSXUserID``."""
 

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jmsish._facade import CompletionListener, Duration, ProducerFace, forbid_in_completion
-from jmsish._streams import Parts, size_of_stream
+from jmsish._streams import Parts, message_size, size_of_stream
 from jmsish.aio.closing import Closing
 from jmsish.aio.streams import awaited_pieces
 from jmsish.client.producer import ClientProducer, rejection
@@ -50,7 +50,8 @@ class MessageProducer(ProducerFace, Closing):
         is given beside it, for its headers and properties, or of a new one.  Raises `SendRejectedError` when the broker
         does not take the message, `OperationTimeoutError` after `send_timeout`, `ConnectionLostError` when the
         connection fails (both with `outcome_unknown` where the broker may have the message), and whatever the stream
-        raises, with nothing sent (JMS 3.1, 7.2 and 7.3).
+        raises, with nothing sent (JMS 3.1, 7.2 and 7.3).  A message of more than `max_message_size` octets raises
+        `SendRejectedError` at once, with both sizes; a stream whose size is not known does when it has given more.
         """
         session = self._session
         with session._exclusive:
@@ -66,7 +67,7 @@ class MessageProducer(ProducerFace, Closing):
                 return await self._send_stream(core, stream, message_or_body, target, wanted, on_completion)
             message, payload, mode = self._make(message_or_body, target, wanted, on_completion is not None)
             if driver.wire is not None and driver.wire.paused:
-                await driver.room(core.session.connection.send_deadline())
+                await self._room_for(core, payload)
             context = None
             if on_completion is not None or (mode is DeliveryMode.PERSISTENT and session._core.controller is None):
                 context = self._context(message, mode, on_completion)
@@ -78,6 +79,11 @@ class MessageProducer(ProducerFace, Closing):
                 session._follow_up()
             if isinstance(context, Future):
                 await self._await_outcome(context)
+
+    async def _room_for(self, core: ClientProducer, payload: bytes) -> None:
+        """Wait until the wire takes more; not for the sake of what the broker would not take."""
+        core.check_size(len(payload))
+        await self._session._driver.room(core.session.connection.send_deadline())
 
     async def _await_outcome(self, outcome: Future[Any]) -> None:
         """Wait until the broker has answered; raises what the answer means."""
@@ -103,12 +109,15 @@ class MessageProducer(ProducerFace, Closing):
         message, head, mode = self._make_head(given, target, wanted)
         context = self._context(message, mode, on_completion)
         sending = StreamedSend(core, context)
-        if not await driver.run(sending.begin(), cancellable=True):
+        size = size_of_stream(stream)
+        if not await driver.run(sending.begin(message_size(head, size)), cancellable=True):
             return
         try:
-            parts = Parts(head, size_of_stream(stream), sending.room)
+            parts = Parts(head, size, sending.room)
             async for piece in awaited_pieces(stream, parts.piece):
-                for part in parts.add(piece):
+                full = parts.add(piece)
+                sending.check_size(parts.octets)
+                for part in full:
                     await self._put(sending, part, last=False)
             await self._put(sending, parts.end(), last=True)
         except BaseException:

@@ -105,12 +105,7 @@ class Oversize:
         """Rejected, then its link closed, both saying why."""
         info = {Symbol("max-message-size"): ULong(link.max_message_size)}
         error = AmqpError(MESSAGE_SIZE_EXCEEDED, DESCRIPTION, info)
-        terminal = link.context
-        if isinstance(terminal, (IncomingLink, ControlLink)):
-            terminal.refuse_oversize(delivery, error)
-        else:
-            link.detach(closed=True, error=error)  # an attach that waits for a frozen exchange
-            terminal.lost()
+        link.context.refuse_oversize(delivery, error)
         link.forget_current()
         self._connection.broker.touch(self._connection)
 
@@ -125,4 +120,5 @@ class Oversize:
 
 def _is_gone(link: Link) -> bool:
     """Whether nobody answers for the link any more; the peer may have detached it in the same batch, to no avail."""
-    return link.context is None or link.context.over
+    terminal = link.context
+    return not isinstance(terminal, (IncomingLink, ControlLink)) or terminal.over

@@ -230,6 +230,9 @@ class ClientConnection:
     def _on_aborted(self, link: Link, delivery: Delivery) -> None:
         link.context.on_aborted(delivery)
 
+    def _on_oversize(self, link: Link, delivery: Delivery) -> None:
+        link.context.on_oversize(delivery)
+
     def _on_partial(self, link: Link, delivery: Delivery) -> None:
         link.context.on_partial(delivery)
 
@@ -481,6 +484,7 @@ _RARE: dict[int, Callable[..., None]] = {
     events.DETACHED: ClientConnection._on_detached,
     events.FLOWED: ClientConnection._on_flowed,
     events.ABORTED: ClientConnection._on_aborted,
+    events.OVERSIZE: ClientConnection._on_oversize,
     events.PARTIAL: ClientConnection._on_partial,
     events.ARRIVED: ClientConnection._on_arrived,
     events.SENT: ClientConnection._on_sent,

@@ -18,6 +18,7 @@ from jmsish.client.credit import CreditWindow
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.waiting import waits_to_receive
 from jmsish.engine.codec import Reader, split_header
+from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED
 from jmsish.engine.outcomes import RELEASED, AmqpError
 from jmsish.engine.streaming import want
 from jmsish.errors import IllegalStateError, JMSError, OperationTimeoutError
@@ -105,6 +106,27 @@ class ClientConsumer(CreditWindow):
             delivery.stream.drop()
         if self.drained is not None:
             self.on_credit()
+
+    def on_oversize(self, delivery: Delivery) -> None:
+        """The broker sends more than it was told that this link takes: a link error (Part 2, 2.7.3).
+
+        The message is not settled, so it stays the broker's; to reject it might bury it.
+        """
+        link, reading = self.link, self.session.reading
+        if link is None or self.failure is not None:
+            return
+        text = f"a message of more than {link.max_message_size} octets, the option max_message_size"
+        durable = self.subscription is not None and self.subscription.durable
+        link.detach(closed=not durable, error=AmqpError(MESSAGE_SIZE_EXCEEDED, text))
+        failure = JMSError(f"consumer of {self.destination}: the broker sent {text}", scope="link",
+                           condition=MESSAGE_SIZE_EXCEEDED)  # fmt: skip
+        if reading is not None and reading.delivery is delivery:
+            reading.fail(failure)
+        told = waits_to_receive(self)
+        self.fail(failure)
+        self.session.forget(self)
+        if not (told or self.closing):
+            self.session.connection.report(failure)
 
     def on_delivery(self, delivery: Delivery) -> None:
         if self.closed and self.drained is None:
@@ -313,7 +335,7 @@ class ClientConsumer(CreditWindow):
         if self.link is not None and self.link.attached:
             self.link.detach(closed=True)
         self._left()
-        if not self.closing:
+        if not self.closing and self.failure is None:
             failure = why_detached(self, error)
             told = waits_to_receive(self)
             self.fail(failure)

@@ -104,6 +104,7 @@ def attach_consumer(consumer: ClientConsumer) -> None:
         snd_settle_mode=SETTLED if presettled else UNSETTLED,
         properties={CONSUMER_PRIORITY: Int(consumer.priority)} if consumer.priority else None,
         desired_capabilities=(SHARED_SUBSCRIPTIONS,) if asks else (),
+        max_message_size=connection.options.max_message_size or 0,
         context=consumer,
     )
 

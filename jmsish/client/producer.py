@@ -16,6 +16,7 @@ from jmsish.client.answers import Answer
 from jmsish.client.links import attach_producer, attaching
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.waiting import waits_to_send
+from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED
 from jmsish.engine.outcomes import Accepted, AmqpError, Modified, Rejected, Released
 from jmsish.errors import (
     IllegalStateError,
@@ -84,11 +85,14 @@ class ClientProducer:
         """Send now if nothing stands in the way; False when `send` has to wait for credit or a transaction first."""
         link = self.link
         session = self.session
-        if link is None or link.credit <= 0 or not link.remote_attached or session.failure is not None:
+        if link is None:
             return False
+        # First of all: what the broker will not take needs no credit and no transaction to be refused.
         limit = link.remote_max_message_size
         if limit and len(payload) > limit:
             raise too_large(len(payload), limit)
+        if link.credit <= 0 or not link.remote_attached or session.failure is not None:
+            return False
         trace = session.connection.trace
         if trace is not None:
             trace.message("sent", payload, self.destination)
@@ -104,6 +108,17 @@ class ClientProducer:
         link.send(payload, state=controller.posting, settled=True)
         self.told(context)
         return True
+
+    @property
+    def max_message_size(self) -> int:
+        """How many octets the broker takes in one message; 0 where it names no limit, or there is no link yet."""
+        return 0 if self.link is None else self.link.remote_max_message_size
+
+    def check_size(self, size: int) -> None:
+        """Raises `SendRejectedError` for a message of so many octets, if that is more than the broker takes."""
+        limit = self.max_message_size
+        if limit and size > limit:
+            raise too_large(size, limit)
 
     def expect(self, completion: Completion) -> None:
         """An outcome is to come by a callback."""
@@ -267,10 +282,12 @@ class ClientProducer:
 
 
 def too_large(size: int, limit: int) -> SendRejectedError:
+    """What a message meets that the broker would not take: its octets, and those of the largest that it would."""
     return SendRejectedError(
         f"the message has {size} octets, the broker takes {limit} at most",
         scope="link",
-        condition="amqp:link:message-size-exceeded",
+        condition=MESSAGE_SIZE_EXCEEDED,
+        info={"message-size": size, "max-message-size": limit},
     )
 
 

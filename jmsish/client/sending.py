@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jmsish.client.answers import Answer
 from jmsish.client.procedures import Procedure
-from jmsish.client.producer import ClientProducer, Completion, rejection, too_large
+from jmsish.client.producer import ClientProducer, Completion, rejection
 from jmsish.engine.conditions import EngineStateError
 from jmsish.engine.streaming import OutgoingStream
 from jmsish.errors import IllegalStateError, SendRejectedError
@@ -32,15 +32,17 @@ class StreamedSend:
         self._size = 0
         self.stream: OutgoingStream | None = None
 
-    def begin(self) -> Procedure[bool]:
+    def begin(self, size: int | None = None) -> Procedure[bool]:
         """Wait for a transaction, and for credit; False where the transaction is lost, and what is sent with it (M99).
 
-        Raises `OperationTimeoutError` when no credit came within `send_timeout`.
+        Raises `OperationTimeoutError` when no credit came within `send_timeout`, and at once `SendRejectedError` when
+        `size`, the octets of the message where they are known, is over the broker's limit.
         """
         producer, session = self._producer, self._session
         deadline = session.connection.send_deadline()
         while True:
             self._check()
+            self.check_size(size or 0)
             controller = session.controller
             if controller is not None and controller.broken is not None:
                 producer.told(self._context)
@@ -71,6 +73,10 @@ class StreamedSend:
         assert self.stream is not None
         return self.stream.room
 
+    def check_size(self, size: int) -> None:
+        """Raises `SendRejectedError` when so many octets, all that are known of the message, are over the limit."""
+        self._producer.check_size(size)
+
     def put(self, part: bytes, last: bool) -> bool:
         """Say a part; False when `wait` has to be run before the next.
 
@@ -82,9 +88,7 @@ class StreamedSend:
         if self._early.done():
             raise rejection(self._early.result()) or SendRejectedError("the broker settled half a message")
         self._size += len(part)
-        limit = stream.delivery.link.remote_max_message_size
-        if limit and self._size > limit:
-            raise too_large(self._size, limit)
+        self.check_size(self._size)
         if last:
             self._hand_over(stream)
         return stream.put(part, last)

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jmsish._facade import CompletionListener, Duration, ProducerFace, forbid_in_completion
-from jmsish._streams import Parts, pieces_of, size_of_stream
+from jmsish._streams import Parts, message_size, pieces_of, size_of_stream
 from jmsish.client.producer import ClientProducer, rejection
 from jmsish.client.sending import StreamedSend
 from jmsish.destination import Destination
@@ -51,7 +51,8 @@ class MessageProducer(ProducerFace, Closing):
         is given beside it, for its headers and properties, or of a new one.  Raises `SendRejectedError` when the broker
         does not take the message, `OperationTimeoutError` after `send_timeout`, `ConnectionLostError` when the
         connection fails (both with `outcome_unknown` where the broker may have the message), and whatever the stream
-        raises, with nothing sent (JMS 3.1, 7.2 and 7.3).
+        raises, with nothing sent (JMS 3.1, 7.2 and 7.3).  A message of more than `max_message_size` octets raises
+        `SendRejectedError` at once, with both sizes; a stream whose size is not known does when it has given more.
         """
         session = self._session
         with session._exclusive:
@@ -114,12 +115,15 @@ class MessageProducer(ProducerFace, Closing):
         message, head, mode = self._make_head(given, target, wanted)
         context = self._context(message, mode, on_completion)
         sending = StreamedSend(core, context)
-        if not driver.run(sending.begin()):
+        size = size_of_stream(stream)
+        if not driver.run(sending.begin(message_size(head, size))):
             return
         try:
-            parts = Parts(head, size_of_stream(stream), sending.room)
+            parts = Parts(head, size, sending.room)
             for piece in pieces_of(stream, parts.piece):
-                for part in parts.add(piece):
+                full = parts.add(piece)
+                sending.check_size(parts.octets)
+                for part in full:
                     self._put(sending, part, last=False)
             self._put(sending, parts.end(), last=True)
         except BaseException:
