@@ -461,9 +461,13 @@ class EngineSession(Endpoint):
                 link.drained()
 
     def resume_held(self, link: Link) -> None:
-        """The link has credit again."""
-        self.backlog.extend(link.held)
-        link.held.clear()
+        """The link has credit again: what was held goes before what was sent after it and waits for the window."""
+        backlog, held = self.backlog, link.held
+        waiting = enumerate(backlog)
+        at = next((at for at, item in waiting if item.delivery.link is link and not item.started), len(backlog))
+        for item in reversed(held):
+            backlog.insert(at, item)
+        held.clear()
 
     def withdraw(self, link: Link) -> None:
         """The link is going: what of it still waits is given up."""

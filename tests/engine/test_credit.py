@@ -76,6 +76,23 @@ def test_credit_taken_back_from_what_waits_for_the_window() -> None:
     assert link.credit == 8 and link.delivery_count == 4 and not link.queued
 
 
+def test_what_was_held_for_want_of_credit_is_not_overtaken() -> None:
+    """Found by two engines at random: the second message of a link waited for the window, the first for credit."""
+    wire = Wire().open()
+    wire.begin(incoming_window=0)
+    link, other = (wire.attach(role=RECEIVER, handle=handle, name=f"link{handle}") for handle in range(2))
+    wire.raw(flow(0, delivery_count=0, link_credit=2, incoming_window=0))
+    wire.raw(flow(1, delivery_count=0, link_credit=1, incoming_window=0))
+    link.send(b"first")
+    other.send(b"between")
+    link.send(b"second")
+    wire.raw(flow(0, delivery_count=0, link_credit=0, incoming_window=0))
+    sent = wire.raw(flow(1, delivery_count=0, link_credit=1, incoming_window=1))
+    assert [frame.payload for frame in sent] == [b"between"]
+    sent = wire.raw(flow(0, next_incoming_id=1, delivery_count=0, link_credit=2))
+    assert [frame.payload for frame in sent] == [b"first", b"second"]
+
+
 def test_credit_granted_before_the_attach_is_answered() -> None:
     pair = Pair().open()
     session, _ = pair.begin()
