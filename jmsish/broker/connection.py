@@ -116,6 +116,8 @@ class ServerConnection:
 
     def take_output(self) -> bytes:
         """Bytes for the peer. Taken, they make room: the next step may have more."""
+        if self.engine.has_events:
+            self._work()
         data = self.engine.take_output()
         self.room = OUTPUT_LIMIT
         if self.stalled or self.half_sent or self.hindered:
@@ -140,9 +142,12 @@ class ServerConnection:
         """Do what the engine has seen since."""
         self.broker.touch(self)
         events = self._at_hand = self.engine.take_events()
-        for event in events:
-            _ACTS[event[0]](self, *event[1:])
-        events.clear()
+        while events:
+            for event in events:
+                _ACTS[event[0]](self, *event[1:])
+            events.clear()
+            # An answer that the peer cannot take ends what it was for.
+            events = self._at_hand = self.engine.take_events()
         if self.fed:
             fed, self.fed = self.fed, []
             for link in fed:
@@ -195,8 +200,8 @@ class ServerConnection:
             self._lose_session(session)
 
     def _attached(self, link: Link) -> None:
-        if self.ended:
-            return
+        if self.ended or link.session.silent:
+            return  # a frame behind it in the same octets has ended what it belongs to
         link.context = terminal = answer(self, link)
         if terminal is not None:
             link.session.context.append(terminal)

@@ -40,6 +40,15 @@ class EngineStateError(RuntimeError):
     """A call that the state of the engine, session or link does not allow."""
 
 
+class PeerLimitError(EngineStateError):
+    """What was to be written goes beyond what the peer takes: its frames, its channels, its handles."""
+
+    def __init__(self, condition: str, description: str) -> None:
+        super().__init__(f"{condition}: {description}")
+        self.condition = condition
+        self.description = description
+
+
 class Fault(Exception):
     """What the peer did wrong: a condition and a sentence. A bare fault closes the connection."""
 

@@ -29,15 +29,17 @@ from .conditions import (
     FRAME_SIZE_TOO_SMALL,
     FRAMING_ERROR,
     INTERNAL_ERROR,
+    RESOURCE_LIMIT_EXCEEDED,
     EngineStateError,
     Fault,
     LinkFault,
+    PeerLimitError,
     SessionFault,
 )
 from .delivery import Delivery
 from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, Endpoint
 from .events import DELIVERED, FAILED
-from .frames import AMQP_FRAME, HEADER, MIN_MAX_FRAME_SIZE, frame, read_descriptor
+from .frames import AMQP_FRAME, HEADER, MIN_MAX_FRAME_SIZE, check_frame, frame, read_descriptor
 from .handshake import Handshake
 from .heartbeat import Heartbeat
 from .link import FAST_LAYOUT_SIZE, Link
@@ -136,6 +138,11 @@ class Engine(Endpoint):
         """Nothing more will be read, and all that was to be written has been taken."""
         return self._deaf and self.mute and not self._handshake.output and not (self.out and self._handshake.ready)
 
+    @property
+    def has_events(self) -> bool:
+        """Whether :meth:`take_events` would give some."""
+        return bool(self._events)
+
     def take_events(self) -> list[tuple[Any, ...]]:
         """What happened since the last call; see :mod:`~jmsish.engine.events`."""
         events = self._events
@@ -183,12 +190,12 @@ class Engine(Endpoint):
         if not self.local_open:
             late, deadline = self._heartbeat.await_open(now)
             if late:
-                self._fail(*self._heartbeat.late())
+                self.fail(*self._heartbeat.late())
             return None if late else deadline
         remote = self.remote.idle_time_out if self.remote is not None else None
         expired, beat, deadline = self._heartbeat.tick(now, remote)
         if expired:
-            self._fail(*self._heartbeat.verdict())
+            self.fail(*self._heartbeat.verdict())
             return None
         if beat and not self.out and not self.unflushed:
             self.out.append(Heartbeat.FRAME)
@@ -283,10 +290,9 @@ class Engine(Endpoint):
     def check_size(self, name: str, body: bytes) -> None:
         """Refuse to write what the peer could not read."""
         if len(body) + 8 > self.max_frame_out:
-            raise EngineStateError(
-                f"{FRAME_SIZE_TOO_SMALL}: the {name} takes {len(body) + 8} octets, and the peer's frames "
-                f"{'hold' if self.remote is not None else 'may be taken to hold'} {self.max_frame_out}"
-            )
+            held = "hold" if self.remote is not None else "may be taken to hold"
+            text = f"the {name} takes {len(body) + 8} octets, and the peer's frames {held} {self.max_frame_out}"
+            raise PeerLimitError(FRAME_SIZE_TOO_SMALL, text)
 
     def fit(self, error: AmqpError | None) -> AmqpError | None:
         """The error, cut where it would not fit a frame: one that is told in part beats one that breaks the peer."""
@@ -299,7 +305,7 @@ class Engine(Endpoint):
             channel = next(number for number in range(channel) if number not in self.sessions)
         limit = self.channel_max if self.remote is None else min(self.channel_max, self.remote.channel_max)
         if channel > limit:
-            raise EngineStateError(f"no channel is free: {limit + 1} sessions are the most on this connection")
+            raise PeerLimitError(RESOURCE_LIMIT_EXCEEDED, f"no channel is free: {limit + 1} sessions are the most")
         return channel
 
     def session_closed(self, session: EngineSession) -> None:
@@ -334,10 +340,10 @@ class Engine(Endpoint):
             if self._handshake.done:
                 pos = self._read_frames(data, pos)
         except Fault as fault:
-            self._fail(fault.condition, fault.description)
+            self.fail(fault.condition, fault.description)
             return
         except Exception as error:  # Nothing the peer sends may get out of here; that this happens is a bug of ours.
-            self._fail(INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+            self.fail(INTERNAL_ERROR, f"{type(error).__name__}: {error}")
             return
         if pos < len(data) and not self._deaf:
             self._keep(data[pos:])
@@ -405,11 +411,11 @@ class Engine(Endpoint):
             elif left < 8:
                 # The size alone is enough to refuse a frame: what follows is never waited for (W13).
                 if left >= 4:
-                    self._check_frame(_unpack_size(data, pos)[0], 2, AMQP_FRAME)
+                    check_frame(_unpack_size(data, pos)[0], 2, AMQP_FRAME, self.frames_limit, self.remote is not None)
                 return pos
             size, offset, kind, channel = _unpack_header(data, pos)
             if size > self.frames_limit or size < 8 or offset != 2 or kind != AMQP_FRAME:
-                self._check_frame(size, offset, kind)
+                check_frame(size, offset, kind, self.frames_limit, self.remote is not None)
             if size > left:
                 return pos
             if size > 20 and offset == 2 and data[pos + 8 : pos + 11] == _TRANSFER:
@@ -425,15 +431,6 @@ class Engine(Endpoint):
                 self._take_frame(channel, data, body, pos)
                 if self._deaf:
                     return pos
-
-    def _check_frame(self, size: int, offset: int, kind: int) -> None:
-        if size > self.frames_limit:
-            when = "" if self.remote is not None else " before open"
-            raise Fault(FRAMING_ERROR, f"a frame of {size} octets{when}, where {self.frames_limit} are the most")
-        if size < 8 or offset < 2 or offset * 4 > size:
-            raise Fault(FRAMING_ERROR, f"a frame of {size} octets with a data offset of {offset} words")
-        if kind != AMQP_FRAME:
-            raise Fault(FRAMING_ERROR, f"a frame of type {kind}, where type 0 is AMQP's")
 
     def _take_frame(self, channel: int, data: bytes, pos: int, end: int) -> None:
         descriptor: Any = None
@@ -474,15 +471,15 @@ class Engine(Endpoint):
         if self._deaf:
             return
         if not self._handshake.done:
-            self._fail(*self._handshake.cut_off(b"".join(self._chunks)))
+            self.fail(*self._handshake.cut_off(b"".join(self._chunks)))
             return
         if self.local_closed:
             text = "the peer closed the socket without answering our close"
         else:
             text = "the peer closed the socket without an AMQP close"
-        self._fail(CONNECTION_FORCED, text)
+        self.fail(CONNECTION_FORCED, text)
 
-    def _fail(self, condition: str, description: str) -> None:
+    def fail(self, condition: str, description: str) -> None:
         """The engine is done for: say why, once, to the peer where it listens, and to the owner."""
         if self._deaf:
             return

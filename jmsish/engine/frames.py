@@ -13,6 +13,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any
 
+from .conditions import FRAMING_ERROR, Fault
 from .states import decode_state
 from .values import DecodeError, decode
 
@@ -24,6 +25,7 @@ __all__ = [
     "MIN_MAX_FRAME_SIZE",
     "SASL_FRAME",
     "SASL_HEADER",
+    "check_frame",
     "frame",
     "name_foreign_protocol",
     "read_descriptor",
@@ -154,3 +156,14 @@ def read_fields(buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
     if pos != stop:
         raise DecodeError("the size of a performative does not match its fields", pos)
     return fields, pos
+
+
+def check_frame(size: int, offset: int, kind: int, limit: int, opened: bool) -> None:
+    """Refuse the head of a frame that is too large, that does not add up, or that is of another type than AMQP's."""
+    if size > limit:
+        when = "" if opened else " before open"
+        raise Fault(FRAMING_ERROR, f"a frame of {size} octets{when}, where {limit} are the most")
+    if size < 8 or offset < 2 or offset * 4 > size:
+        raise Fault(FRAMING_ERROR, f"a frame of {size} octets with a data offset of {offset} words")
+    if kind != AMQP_FRAME:
+        raise Fault(FRAMING_ERROR, f"a frame of type {kind}, where type 0 is AMQP's")

@@ -32,6 +32,7 @@ from .events import ABORTED, ARRIVED, ATTACHED, DELIVERED, DETACHED, DISPOSED, F
 from .frames import read_fields
 from .link import Link
 from .oversize import drop
+from .outgoing import resume_held
 from .performatives import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Attach, decode_list, read_attach, read_detach
 from .serial import serial_difference
 from .session import HANDLE_MAX
@@ -216,7 +217,7 @@ def _credit(link: Link, count: int | None, credit: int | None, drain: bool) -> N
     link.credit = left - link.queued
     link.limit = (sent + left) & _MASK
     if link.held and left > 0:
-        link.session.resume_held(link)
+        resume_held(link)
 
 
 def _progress(link: Link, count: int | None) -> None:

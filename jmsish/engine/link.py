@@ -19,11 +19,11 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from . import endpoint
-from .conditions import FRAME_SIZE_TOO_SMALL, EngineStateError
+from .conditions import FRAME_SIZE_TOO_SMALL, EngineStateError, PeerLimitError
 from .delivery import UNSENT, Delivery
 from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, REMOTELY_OPEN, Endpoint
 from .events import DETACHED
-from .outgoing import Outgoing
+from .outgoing import Outgoing, withdraw
 from .performatives import encode_attach, encode_detach
 from .serial import serial_difference
 from .states import AmqpError, DeliveryState
@@ -220,12 +220,35 @@ class Link(Endpoint):
         self.detach(closed=True, error=error)
 
     def _answer(self) -> None:
-        if self.allows(LOCAL_OPEN) and not self.session.mute:
-            self.open_local()
-            if self.fault is not None:
+        if self.session.silent:
+            return
+        if self.allows(LOCAL_OPEN):
+            try:
+                self.open_local()
+            except PeerLimitError as error:
+                self._answer_less(error)
+            if self.fault is not None and self.local_open:
                 self._close_local(True, self.fault)
-        elif not (self.mute or self.session.mute):
+        elif not self.mute:
             raise EngineStateError(f"the link {self.name!r} is attached already")
+
+    def _answer_less(self, limit: PeerLimitError) -> None:
+        """The answer is more than the peer takes: the link is refused for that, or where that is too much the session.
+
+        The owner, who thinks it attached, hears that it is detached.
+        """
+        error = AmqpError(limit.condition, limit.description)
+        self.source = self.target = None
+        self.offered_capabilities, self.properties = (), None
+        try:
+            self.open_local()
+        except PeerLimitError:
+            self.session.fail(error)
+            return
+        if self.fault is None:
+            self._close_local(True, error)
+            self.fault = error
+            self.session.engine.report((DETACHED, self, True, error))
 
     def open_local(self, initial_delivery_count: int = 0) -> None:
         """Write our attach."""
@@ -285,11 +308,11 @@ class Link(Endpoint):
         """Detach our end, once; what was queued and not sent is given up and listed in ``unsent``."""
         if self.allows(LOCAL_CLOSE):
             self._close_local(closed, error)
-        elif self.allows(LOCAL_OPEN) and self.state != endpoint.UNMAPPED and not self.session.mute:
+        elif self.allows(LOCAL_OPEN) and self.state != endpoint.UNMAPPED and not self.session.silent:
             self.refuse(error)
 
     def _close_local(self, closed: bool, error: AmqpError | None) -> None:
-        silent = self.session.mute
+        silent = self.session.silent
         self.advance(LOCAL_CLOSE)
         self.silence()
         self.discarding = True
@@ -308,7 +331,7 @@ class Link(Endpoint):
         self.mute = True
         self.disarm()
         if self.is_sender:
-            self.session.withdraw(self)
+            withdraw(self)
 
     def fail(self, error: AmqpError) -> None:
         """The engine detaches the link for what the peer did, or because it was stolen."""
@@ -331,7 +354,7 @@ class Link(Endpoint):
         """At a receiver: the credit is ``credit`` from now on, whatever it was."""
         if self.is_sender:
             raise EngineStateError("only a receiver grants credit")
-        if not self.attached and not (self.mute or self.session.mute):
+        if not self.attached and not (self.mute or self.session.silent):
             raise EngineStateError(f"the link {self.name!r} is not attached")
         self.limit = (self.delivery_count + credit) & _MASK
         if serial_difference(self.limit, self.granted) > 0:
@@ -437,8 +460,8 @@ class Link(Endpoint):
         delivery.state = state
         if message_format:
             delivery.message_format = message_format
-        if self.mute or self.session.mute:
-            if self.local_closed and self.fault is None and not self.session.mute and not self.remote_closed:
+        if self.mute or self.session.silent:
+            if self.local_closed and self.fault is None and not self.session.silent and not self.remote_closed:
                 raise EngineStateError(f"the link {self.name!r} is detached")
             self.unsent.append(delivery)
             return delivery

@@ -9,6 +9,7 @@ it is not held a second time.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from .delivery import Delivery
@@ -19,9 +20,10 @@ from .values import NULL, TRUE, encode_binary, encode_boolean, encode_uint
 
 if TYPE_CHECKING:
     from .engine import Engine
+    from .link import Link
     from .session import EngineSession
 
-__all__ = ["OUTPUT_LIMIT", "Outgoing", "resume"]
+__all__ = ["OUTPUT_LIMIT", "Outgoing", "resume", "resume_held", "withdraw"]
 
 _pack_header = HEADER.pack
 _MASK = 0xFFFFFFFF
@@ -122,6 +124,30 @@ class Outgoing:
         engine = session.engine
         engine.out += (_pack_header(size, 2, 0, session.channel), performative, part)
         engine.out_size += size
+
+
+def resume_held(link: Link) -> None:
+    """The link has credit again: what was held goes before what was sent after it and waits for the window."""
+    backlog, held = link.session.backlog, link.held
+    waiting = enumerate(backlog)
+    at = next((at for at, item in waiting if item.delivery.link is link and not item.started), len(backlog))
+    for item in reversed(held):
+        backlog.insert(at, item)
+    held.clear()
+
+
+def withdraw(link: Link) -> None:
+    """The link is going: what of it still waits is given up."""
+    session = link.session
+    if not session.backlog and not link.held:
+        return
+    gone = [item for item in (*session.backlog, *link.held) if item.delivery.link is link]
+    session.backlog = deque(item for item in session.backlog if item.delivery.link is not link)
+    link.held.clear()
+    link.queued = 0
+    for item in gone:
+        session.forget(item.delivery)
+        link.unsent.append(item.delivery)
 
 
 def resume(engine: Engine) -> None:

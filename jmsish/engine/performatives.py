@@ -13,7 +13,7 @@ from typing import Any
 
 from jmsish.types import Symbol
 
-from .states import AmqpError, composite, encode_fields, error_of, typed_field
+from .states import UINT_MAX, AmqpError, composite, encode_fields, error_of, number_field, typed_field
 from .termini import Terminus, encode_names, names_of, terminus_of
 from .values import (
     NULL,
@@ -38,8 +38,6 @@ NAMES = {
 
 SYMBOLS = {f"amqp:{name}:list": code for code, name in NAMES.items()}
 """Symbolic descriptors mean the same as the numbers (Part 1, 1.5)."""
-
-UINT_MAX = 0xFFFFFFFF
 
 
 def performative_code(descriptor: Any) -> int:
@@ -253,21 +251,12 @@ def decode_list(buf: bytes, pos: int, end: int, name: str) -> list[Any]:
     return fields
 
 
-def _number(fields: list[Any], index: int, name: str, limit: int = UINT_MAX, *, mandatory: bool = False) -> int | None:
-    value = typed_field(fields, index, int, name, mandatory)
-    if value is None:
-        return None
-    if not 0 <= value <= limit:
-        raise DecodeError(f"the field {name} cannot be {int(value)}", 0)
-    return int(value)
-
-
 def _or(value: int | None, default: int) -> int:
     return default if value is None else value
 
 
 def _demand(fields: list[Any], index: int, name: str, limit: int = UINT_MAX) -> int:
-    return _or(_number(fields, index, name, limit, mandatory=True), 0)
+    return _or(number_field(fields, index, name, limit, mandatory=True), 0)
 
 
 def _text(fields: list[Any], index: int, name: str, mandatory: bool = False) -> str | None:
@@ -289,9 +278,9 @@ def read_open(fields: list[Any]) -> Open:
     return Open(
         container_id=_text(fields, 0, "open.container-id", mandatory=True) or "",
         hostname=_text(fields, 1, "open.hostname"),
-        max_frame_size=_or(_number(fields, 2, "open.max-frame-size"), UINT_MAX),
-        channel_max=_or(_number(fields, 3, "open.channel-max", 0xFFFF), 0xFFFF),
-        idle_time_out=_number(fields, 4, "open.idle-time-out"),
+        max_frame_size=_or(number_field(fields, 2, "open.max-frame-size"), UINT_MAX),
+        channel_max=_or(number_field(fields, 3, "open.channel-max", 0xFFFF), 0xFFFF),
+        idle_time_out=number_field(fields, 4, "open.idle-time-out"),
         offered_capabilities=_names(fields, 7, "open.offered-capabilities"),
         desired_capabilities=_names(fields, 8, "open.desired-capabilities"),
         properties=_map(fields, 9, "open.properties"),
@@ -301,11 +290,11 @@ def read_open(fields: list[Any]) -> Open:
 def read_begin(fields: list[Any]) -> Begin:
     """The record of a begin."""
     return Begin(
-        remote_channel=_number(fields, 0, "begin.remote-channel", 0xFFFF),
+        remote_channel=number_field(fields, 0, "begin.remote-channel", 0xFFFF),
         next_outgoing_id=_demand(fields, 1, "begin.next-outgoing-id"),
         incoming_window=_demand(fields, 2, "begin.incoming-window"),
         outgoing_window=_demand(fields, 3, "begin.outgoing-window"),
-        handle_max=_or(_number(fields, 4, "begin.handle-max"), UINT_MAX),
+        handle_max=_or(number_field(fields, 4, "begin.handle-max"), UINT_MAX),
     )
 
 
@@ -318,14 +307,14 @@ def read_attach(fields: list[Any]) -> Attach:
         name=name,
         handle=_demand(fields, 1, "attach.handle"),
         is_receiver=typed_field(fields, 2, bool, "attach.role", mandatory=True),
-        snd_settle_mode=_or(_number(fields, 3, "attach.snd-settle-mode", 2), 2),
-        rcv_settle_mode=_or(_number(fields, 4, "attach.rcv-settle-mode", 1), 0),
+        snd_settle_mode=_or(number_field(fields, 3, "attach.snd-settle-mode", 2), 2),
+        rcv_settle_mode=_or(number_field(fields, 4, "attach.rcv-settle-mode", 1), 0),
         source=terminus_of(fields[5] if len(fields) > 5 else None),
         target=terminus_of(fields[6] if len(fields) > 6 else None),
         unsettled=_map(fields, 7, "attach.unsettled"),
         incomplete_unsettled=bool(typed_field(fields, 8, bool, "attach.incomplete-unsettled")),
-        initial_delivery_count=_number(fields, 9, "attach.initial-delivery-count"),
-        max_message_size=_or(_number(fields, 10, "attach.max-message-size", (1 << 64) - 1), 0),
+        initial_delivery_count=number_field(fields, 9, "attach.initial-delivery-count"),
+        max_message_size=_or(number_field(fields, 10, "attach.max-message-size", (1 << 64) - 1), 0),
         offered_capabilities=_names(fields, 11, "attach.offered-capabilities"),
         desired_capabilities=_names(fields, 12, "attach.desired-capabilities"),
         properties=_map(fields, 13, "attach.properties"),

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from .conditions import FRAME_SIZE_TOO_SMALL, EngineStateError
+from .conditions import FRAME_SIZE_TOO_SMALL, RESOURCE_LIMIT_EXCEEDED, EngineStateError, PeerLimitError
 from .delivery import UNSENT, Delivery
 from .endpoint import ENDED as ENDED_STATE
 from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, Endpoint
@@ -136,6 +136,11 @@ class EngineSession(Endpoint):
         return f"<EngineSession channel={self.channel} remote={self.remote_channel} state={self.state}>"
 
     @property
+    def silent(self) -> bool:
+        """Nothing further is written for the session: it has ended here, or the connection has closed."""
+        return self.mute or self.engine.mute
+
+    @property
     def next_incoming_id(self) -> int:
         """The id of the next transfer frame that the peer sends."""
         return (self.incoming_end - self.incoming_left) & _MASK
@@ -157,7 +162,12 @@ class EngineSession(Endpoint):
         """Answer the peer's begin."""
         if self.mute or self.engine.mute:
             return
-        self.open_local(self.remote_channel)
+        try:
+            self.open_local(self.remote_channel)
+        except PeerLimitError as error:
+            # It began more sessions than its own channel-max lets us answer, and there is no session to say so on.
+            self.mute_all()
+            self.engine.fail(error.condition, error.description)
 
     def open_local(self, answering: int | None = None) -> None:
         """Write our begin."""
@@ -293,7 +303,9 @@ class EngineSession(Endpoint):
         if handle in self.links:
             handle = next(number for number in range(handle) if number not in self.links)
         if handle > self.remote_handle_max:
-            raise EngineStateError(f"the peer allows {self.remote_handle_max + 1} links in a session")
+            raise PeerLimitError(
+                RESOURCE_LIMIT_EXCEEDED, f"the peer allows {self.remote_handle_max + 1} links in a session"
+            )
         return handle
 
     def link_closed(self, link: Link) -> None:
@@ -459,27 +471,6 @@ class EngineSession(Endpoint):
             backlog.popleft()
             if link.awaiting_drain:
                 link.drained()
-
-    def resume_held(self, link: Link) -> None:
-        """The link has credit again: what was held goes before what was sent after it and waits for the window."""
-        backlog, held = self.backlog, link.held
-        waiting = enumerate(backlog)
-        at = next((at for at, item in waiting if item.delivery.link is link and not item.started), len(backlog))
-        for item in reversed(held):
-            backlog.insert(at, item)
-        held.clear()
-
-    def withdraw(self, link: Link) -> None:
-        """The link is going: what of it still waits is given up."""
-        if not self.backlog and not link.held:
-            return
-        gone = [item for item in (*self.backlog, *link.held) if item.delivery.link is link]
-        self.backlog = deque(item for item in self.backlog if item.delivery.link is not link)
-        link.held.clear()
-        link.queued = 0
-        for item in gone:
-            self.forget(item.delivery)
-            link.unsent.append(item.delivery)
 
     def abort(self, delivery: Delivery) -> None:
         """Give up an outgoing delivery of which frames are still to be written."""

@@ -28,6 +28,9 @@ from .values import (
     encode_ulong,
 )
 
+UINT_MAX = 0xFFFFFFFF
+ULONG_MAX = 0xFFFFFFFFFFFFFFFF
+
 __all__ = [
     "ACCEPTED",
     "MODIFIED_FAILED",
@@ -48,6 +51,7 @@ __all__ = [
     "encode_fields",
     "error_of",
     "list_of",
+    "number_field",
     "state_of",
     "typed_field",
 ]
@@ -236,6 +240,18 @@ def typed_field(
     return value
 
 
+def number_field(
+    fields: list[Any], index: int, name: str, limit: int = UINT_MAX, *, mandatory: bool = False
+) -> int | None:
+    """A field that is a number from 0 to ``limit``, whatever the width that it came in."""
+    value = typed_field(fields, index, int, name, mandatory)
+    if value is None:
+        return None
+    if not 0 <= value <= limit:
+        raise DecodeError(f"the field {name} cannot be {int(value)}", 0)
+    return int(value)
+
+
 def error_of(value: Any) -> AmqpError | None:
     """The error in a decoded field; DecodeError when it is something else."""
     if value is None:
@@ -274,8 +290,9 @@ def _modified(fields: list[Any]) -> DeliveryState:
 
 
 def _received(fields: list[Any]) -> DeliveryState:
-    number = typed_field(fields, 0, int, "received.section-number", mandatory=True)
-    return Received(int(number), int(typed_field(fields, 1, int, "received.section-offset", mandatory=True)))
+    number = number_field(fields, 0, "received.section-number", mandatory=True)
+    offset = number_field(fields, 1, "received.section-offset", ULONG_MAX, mandatory=True)
+    return Received(number or 0, offset or 0)
 
 
 def _transactional(fields: list[Any]) -> DeliveryState:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jmsish.types import Array, Described, Symbol
 
-from .states import DeliveryState, composite, encode_fields, list_of, state_of, typed_field
+from .states import DeliveryState, composite, encode_fields, list_of, number_field, state_of, typed_field
 from .values import (
     NULL,
     TRUE,
@@ -140,14 +140,14 @@ def _address_of(fields: list[Any], name: str) -> str | None:
 
 
 def _shared(fields: list[Any], name: str) -> dict[str, Any]:
-    durable = typed_field(fields, 1, int, f"{name}.durable")
+    durable = number_field(fields, 1, f"{name}.durable")
     policy = typed_field(fields, 2, Symbol, f"{name}.expiry-policy")
-    timeout = typed_field(fields, 3, int, f"{name}.timeout")
+    timeout = number_field(fields, 3, f"{name}.timeout")
     return {
         "address": _address_of(fields, name),
-        "durable": int(durable or 0),
+        "durable": durable or 0,
         "expiry_policy": "session-end" if policy is None else str(policy),
-        "timeout": int(timeout or 0),
+        "timeout": timeout or 0,
         "dynamic": bool(typed_field(fields, 4, bool, f"{name}.dynamic")),
         "dynamic_node_properties": typed_field(fields, 5, dict, f"{name}.dynamic-node-properties"),
     }

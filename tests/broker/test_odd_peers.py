@@ -1,0 +1,123 @@
+"""Peers that ask for more than they take themselves: answered at the smallest scope, and nothing of ours raises.
+
+Found by `tests.fuzz`, and here one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jmsish.broker import Broker
+from jmsish.engine.values import encode
+from jmsish.types import Long, ULong
+from tests.wire.frames import AMQP_HEADER, RECEIVER, SENDER, Frame, Raw, composite, read, write
+
+BEGIN = {"next_outgoing_id": 0, "incoming_window": 100, "outgoing_window": 100}
+FLOW: dict[str, Any] = {"incoming_window": 10, "next_outgoing_id": 0, "outgoing_window": 10}
+
+
+class Odd:
+    """A connection whose frames are made by hand; all of one call arrive at once."""
+
+    def __init__(self, broker: Broker | None = None, **opening: Any) -> None:
+        self.broker = broker or Broker("odd", clock=lambda: 1.0)
+        self.connection = self.broker.accept(trusted=True)
+        self.opening = AMQP_HEADER + write("open", **{"container_id": "odd", **opening})
+
+    def say(self, *frames: bytes) -> list[Frame]:
+        opening, self.opening = self.opening, b""
+        self.connection.receive(opening + b"".join(frames))
+        self.broker.step()
+        return [frame for frame in read(self.connection.take_output()) if frame.name not in ("header", "open")]
+
+
+def names(frames: list[Frame]) -> list[str]:
+    return [frame.name for frame in frames]
+
+
+def attach(number: int = 0, channel: int = 0, **fields: Any) -> bytes:
+    source = {"source": composite("source", address="q")}
+    return write("attach", channel, **{"name": f"link{number}", "handle": number, "role": RECEIVER, **source, **fields})
+
+
+def test_more_sessions_than_the_peer_has_channels_for_close_the_connection() -> None:
+    odd = Odd(channel_max=0)
+    said = odd.say(write("begin", **BEGIN), write("begin", 1, **BEGIN), attach(channel=1))
+    assert names(said) == ["begin", "close"]
+    assert said[-1].condition == "amqp:resource-limit-exceeded" and "no channel is free" in said[-1].description
+    assert odd.connection.closed and not odd.broker.connections() and not odd.broker.queues()
+
+
+def test_the_same_with_a_close_behind_it() -> None:
+    odd = Odd(channel_max=0)
+    odd.say(write("begin", **BEGIN), write("begin", 1, **BEGIN), attach(channel=1), write("end", 1), write("close"))
+    assert odd.connection.closed and not odd.broker.connections()
+
+
+def test_more_links_than_the_peer_has_handles_for_end_the_session() -> None:
+    odd = Odd()
+    said = odd.say(write("begin", handle_max=0, **BEGIN), attach(0), attach(1))
+    assert names(said) == ["begin", "attach", "end"]
+    assert said[-1].condition == "amqp:resource-limit-exceeded" and "allows 1 links" in said[-1].description
+    assert odd.broker.queue("q").consumer_count == 0
+    assert names(odd.say(write("end"), write("begin", **BEGIN))) == ["begin"], "the connection goes on"
+
+
+def test_an_answer_too_large_for_the_peers_frames_refuses_the_link() -> None:
+    odd = Odd(max_frame_size=512)
+    said = odd.say(write("begin", **BEGIN), attach(source=composite("source", address="q" * 500)))
+    assert names(said) == ["begin", "attach", "detach"]
+    assert said[1].source is None and said[2].condition == "amqp:frame-size-too-small"
+    assert odd.broker.queue("q" * 500).consumer_count == 0
+    assert names(odd.say(attach(1))) == ["attach"], "the session goes on"
+
+
+def test_a_name_too_large_for_the_peers_frames_ends_the_session() -> None:
+    odd = Odd(max_frame_size=512)
+    said = odd.say(write("begin", **BEGIN), attach(name="n" * 600))
+    assert names(said) == ["begin", "end"] and said[1].condition == "amqp:frame-size-too-small"
+    assert odd.broker.queue("q").consumer_count == 0
+
+
+def test_a_target_too_large_for_the_peers_frames_leaves_no_producer() -> None:
+    odd = Odd(max_frame_size=512)
+    target = composite("target", address="t" * 500)
+    said = odd.say(write("begin", **BEGIN), attach(role=SENDER, target=target, initial_delivery_count=0))
+    assert names(said) == ["begin", "attach", "detach"] and said[2].condition == "amqp:frame-size-too-small"
+    assert not odd.broker.router.queues["t" * 500].producers
+
+
+def test_a_link_refused_in_a_session_that_has_ended_on_a_connection_that_closed() -> None:
+    broker = Broker("odd", clock=lambda: 1.0)
+    sole = {"desired_capabilities": ["sole-connection-for-container"]}
+    first = Odd(broker, **sole)
+    first.say(write("begin", **BEGIN))
+    second = Odd(broker, **sole)
+    said = second.say(write("begin", **BEGIN), attach(), write("detach", handle=0, closed=True), write("end"))
+    assert names(said) == ["close"] and said[0].condition == "amqp:invalid-field"
+
+
+def test_a_link_that_does_not_exist_before_a_frame_that_closes() -> None:
+    odd = Odd()
+    lookup = attach(source=None)
+    said = odd.say(write("begin", **BEGIN), lookup, write("end"), attach(1))
+    assert names(said)[-1] == "close" and odd.connection.closed
+
+
+@pytest.mark.parametrize("field", ["timeout", "durable"])
+@pytest.mark.parametrize("value", [2**32, -1])
+def test_a_number_of_a_terminus_is_one_that_fits(field: str, value: Any) -> None:
+    said = Odd().say(
+        write("begin", **BEGIN), attach(source=composite("source", address="q", **{field: Raw(encode(Long(value)))}))
+    )
+    assert names(said) == ["close"] and said[0].condition == "amqp:decode-error"
+    assert f"source.{field} cannot be {value}" in said[0].description
+
+
+def test_a_number_of_a_flow_is_one_that_fits() -> None:
+    large = write("flow", handle=0, delivery_count=0, link_credit=ULong(2**40), **FLOW)
+    said = Odd().say(write("begin", **BEGIN), attach(), large)
+    assert names(said) == ["close"] and said[0].condition == "amqp:decode-error"
+    assert "flow.link-credit cannot be a ULong" in said[0].description
