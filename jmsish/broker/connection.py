@@ -117,7 +117,7 @@ class ServerConnection:
     def take_output(self) -> bytes:
         """Bytes for the peer. Taken, they make room: the next step may have more."""
         if self.engine.has_events:
-            self._work()
+            self.work()
         data = self.engine.take_output()
         self.room = OUTPUT_LIMIT
         if self.stalled or self.half_sent or self.hindered:

@@ -27,7 +27,6 @@ from .conditions import (
     CONNECTION_FORCED,
     DECODE_ERROR,
     FRAME_SIZE_TOO_SMALL,
-    FRAMING_ERROR,
     INTERNAL_ERROR,
     RESOURCE_LIMIT_EXCEEDED,
     EngineStateError,
@@ -369,7 +368,7 @@ class Engine(Endpoint):
         try:
             self._handshake.decide(answer)
         except Fault as fault:
-            self._fail(fault.condition, fault.description)
+            self.fail(fault.condition, fault.description)
         self._events += self._handshake.take_events()
         rest, self._chunks = b"".join(self._chunks), []
         self.receive(rest)

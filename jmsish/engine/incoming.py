@@ -31,8 +31,8 @@ from .endpoint import REMOTE_CLOSE, REMOTE_OPEN
 from .events import ABORTED, ARRIVED, ATTACHED, DELIVERED, DETACHED, DISPOSED, FLOWED, PARTIAL
 from .frames import read_fields
 from .link import Link
-from .oversize import drop
 from .outgoing import resume_held
+from .oversize import drop
 from .performatives import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Attach, decode_list, read_attach, read_detach
 from .serial import serial_difference
 from .session import HANDLE_MAX
