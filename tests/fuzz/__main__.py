@@ -1,0 +1,93 @@
+"""``python -m tests.fuzz``: the fuzzers, for longer than a test may take.
+
+``conversations`` plays mutated conversations with a broker in memory, ``brokers`` lets our client meet mutated
+answers, ``parsers`` feeds octets to one parser after the other (guided by atheris where that is installed), ``replay``
+does again what a find has written down. A find is told at once, made small, and written into ``--finds``; the status
+is 1 then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from pathlib import Path
+from time import monotonic, process_time
+
+from tests.fuzz.campaign import Campaign, Report, replayed
+from tests.fuzz.transcript import load
+
+
+def summary(report: Report, work: float, time: float) -> dict[str, object]:
+    """The figures of a campaign."""
+    times, alone = sorted(report.times), sorted(report.alone)
+
+    def at(values: list[float], share: float) -> float:
+        return round(values[min(int(len(values) * share), len(values) - 1)] * 1e6) if values else 0
+
+    return {
+        "conversations": report.conversations,
+        "octets sent": report.octets,
+        "seconds of work": round(work),
+        "seconds": round(time),
+        "conversations a second of work": round(report.conversations / work) if work else 0,
+        "finds": dict(report.finds),
+        "memory (conversations, octets, objects)": report.memory,
+        "longest step (ms)": round(report.longest * 1000, 1),
+        "client's turn, alone: median, 99 % (µs)": [at(alone, 0.5), at(alone, 0.99)],
+        "client's turn, attacked: median, 99 %, longest (µs)": [at(times, 0.5), at(times, 0.99), at(times, 1)],
+        "how conversations ended": dict(report.ended.most_common()),
+    }
+
+
+def conversations(arguments: argparse.Namespace) -> int:
+    began, worked = monotonic(), process_time()
+    campaign = Campaign(arguments.seed, arguments.finds)
+    told = 0
+
+    def tell(report: Report) -> None:
+        nonlocal told
+        if report.conversations >= told + 10_000:
+            told = report.conversations
+            save(report)
+
+    def save(report: Report) -> dict[str, object]:
+        figures = summary(report, process_time() - worked, monotonic() - began)
+        if arguments.report is not None:
+            arguments.report.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+        return figures
+
+    report = campaign.run(arguments.number, tell)
+    print(json.dumps(save(report), indent=1, ensure_ascii=False))
+    return 1 if report.finds else 0
+
+
+def replay(arguments: argparse.Namespace) -> int:
+    found = 0
+    for path in arguments.files:
+        place = replayed(load(path))
+        print(f"{path}: {place or 'nothing is found any more'}")
+        found += place is not None
+    return 1 if found else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+    command = commands.add_parser("conversations", help="mutated conversations with a broker in memory")
+    command.add_argument("--number", type=int, default=100_000)
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--report", type=Path, help="a file for the figures, written again and again")
+    command.add_argument("--finds", type=Path, help="a folder for what was found")
+    command.set_defaults(run=conversations)
+    command = commands.add_parser("replay", help="what a find has written down")
+    command.add_argument("files", type=Path, nargs="+")
+    command.set_defaults(run=replay)
+    arguments = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    return int(arguments.run(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
