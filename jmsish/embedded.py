@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from jmsish._policy import Policy
 from jmsish._views import ExchangeView, QueueView
 from jmsish.broker.bindings import Binding
 from jmsish.broker.broker import Broker
@@ -42,6 +43,7 @@ __all__ = [
     "Freeze",
     "FrozenExchange",
     "Listener",
+    "Policy",
     "QueueView",
     "SubscriptionView",
     "TransactionView",
@@ -293,6 +295,13 @@ class EmbeddedBroker:
     def subscriptions(self) -> list[SubscriptionView]:
         """The subscriptions to topics, as they are at this moment; what they hold is in the queue they name."""
         return self._call(self._broker.subscriptions)
+
+    # Policy.
+
+    @property
+    def policy(self) -> Policy:
+        """Who may come in and what they may do, while it runs: see :class:`~jmsish.embedded.Policy`."""
+        return Policy(self._driver, self._broker)
 
     # What is live now.
 

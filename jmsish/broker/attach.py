@@ -13,11 +13,19 @@ from jmsish.broker.filters import Filters, Wanted
 from jmsish.broker.gates import GateClosed
 from jmsish.broker.groups import Selects
 from jmsish.broker.incoming import IncomingLink
+from jmsish.broker.link_policy import LinkDenied, check_count, check_management, check_source, check_target, note_denied
 from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.pending import Pending
 from jmsish.broker.queues import Queue
-from jmsish.broker.refusals import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, RESOURCE_LOCKED, Refusal
+from jmsish.broker.refusals import (
+    INVALID_FIELD,
+    NOT_FOUND,
+    NOT_IMPLEMENTED,
+    RESOURCE_LOCKED,
+    UNAUTHORIZED_ACCESS,
+    Refusal,
+)
 from jmsish.broker.router import KINDS, QUEUE, Topic, kind_of
 from jmsish.broker.subscriptions import Content, Lookup, Subscription
 from jmsish.engine.outcomes import (
@@ -70,12 +78,16 @@ Terminal = OutgoingLink | IncomingLink | ControlLink | Lookup | Pending
 def answer(connection: ServerConnection, link: Link) -> Terminal | None:
     """Answer the peer's attach; None where it was refused."""
     try:
+        if not isinstance(link.context, Pending):  # else it was counted when it came, and has waited since
+            check_count(connection, link)
         if link.is_sender:
             return _send_on(connection, link)
         if isinstance(link.remote_target, Coordinator):
             return _control(connection, link)
         return _receive_on(connection, link)
     except Refusal as refusal:
+        if refusal.error.condition == UNAUTHORIZED_ACCESS or isinstance(refusal, LinkDenied):
+            note_denied(connection, link, refusal)
         link.refuse(refusal.error)
         return None
     except GateClosed as closed:
@@ -103,7 +115,9 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
         raise Refusal(INVALID_FIELD, "the source is of no kind known here", {"field": "source"})
     check_default_outcome(source.default_outcome)
     if source.address == MANAGEMENT and not source.dynamic:
+        check_management(connection, receives=True)
         return _answer_on(connection, link, source)
+    check_source(connection, source)
     filters = Filters.read(source.filter)
     asked = _node(connection, link, source, "source")
     node, made = asked.node, asked.made
@@ -209,6 +223,7 @@ def _look_up(connection: ServerConnection, link: Link) -> Lookup:
     subscription = subscriptions.find(link.name, connection.container_id, link.remote_desired_capabilities)
     if subscription is None:
         raise Refusal(NOT_FOUND, f"there is no subscription {link.name.partition('|')[0]!r}")
+    check_source(connection, subscription.source)
     link.attach(source=subscription.source, offered_capabilities=_offered(link))
     return Lookup(link, subscription)
 
@@ -242,6 +257,10 @@ def _receive_on(connection: ServerConnection, link: Link) -> IncomingLink:
     if not isinstance(target, Target):
         raise Refusal(INVALID_FIELD, "a sender needs a target", {"field": "target"})
     to_management = target.address == MANAGEMENT and not target.dynamic
+    if to_management:
+        check_management(connection, receives=False)
+    else:
+        check_target(connection, target)
     asked = Asked() if to_management else _node(connection, link, target, "target")
     node, made = asked.node, asked.made
     link.snd_settle_mode = link.remote_snd_settle_mode
@@ -293,7 +312,7 @@ def _node(connection: ServerConnection, link: Link, terminus: Source | Target, r
         return Asked(made if isinstance(made, Queue) else Topic(made), made, _said_of(connection, link))
     if terminus.address is None:
         return Asked()
-    node = router.resolve(terminus.address, kind)
+    node = router.resolve(terminus.address, kind, connection.grant)
     # A link that made the node, was detached without a close, and comes again is still the one that made it.
     named = node.exchange if isinstance(node, Topic) else node
     if connection.temporaries.get(named) == (link.name, link.is_sender):

@@ -11,17 +11,18 @@ to and names the connections that have bytes to take, :meth:`Broker.tick` lets t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import count, islice
 from typing import Any
 
 from jmsish._version import VERSION
+from jmsish.broker.admission import Admission
 from jmsish.broker.authentication import Authentication
 from jmsish.broker.config import BrokerConfig
 from jmsish.broker.connection import ServerConnection
 from jmsish.broker.consumers import serve
 from jmsish.broker.denials import Denials
 from jmsish.broker.exchanges import NAMELESS, Exchange
-from jmsish.broker.grants import Grant
 from jmsish.broker.greeting import CAPABILITIES, describe
 from jmsish.broker.management_links import ManagementNode
 from jmsish.broker.order import Entry
@@ -68,7 +69,7 @@ class Broker:
         self.questions: list[tuple[ServerConnection, Question]] = []
         """What is to be asked with nothing held, and :meth:`Login.answered` told."""
         self.denials = Denials()
-        self._common = Grant(max_message_size=self.config.max_message_size, on_oversize=self.config.on_oversize)
+        self.admission = Admission(self.config, self.denials)
         self.settlement = Settlement()
         self.router = Router(self.config, self)
         self.freezes = self.router.freezes
@@ -111,8 +112,14 @@ class Broker:
             sasl=asked,
         )
         connection = ServerConnection(self, engine, next(self._numbers), identity, peer)
-        connection.grant = self._common
         connection.login.is_trusted = trusted
+        denials = self.denials
+        denials.connections_processed += 1
+        if len(self._connections) >= self.config.max_connections:
+            denials.connection_denied(None)
+            connection.turn_away()
+            return connection
+        denials.connections_current += 1
         self._connections[connection] = None
         return connection
 
@@ -213,6 +220,11 @@ class Broker:
         exchanges = self.router.exchanges
         return exchanges.nameless if name == NAMELESS else exchanges.named(name)
 
+    def change_policy(self, settings: Mapping[str, Any]) -> None:
+        """Change keys of ``[policy]``, for what comes from now on; ``ValueError`` names all that is wrong."""
+        config = replace(self.config, **self.admission.change(settings))
+        self.config = self.admission.config = self.router.config = config
+
     def subscriptions(self) -> list[SubscriptionView]:
         """The subscriptions to topics, as they are at this moment."""
         return [SubscriptionView(subscription) for subscription in self.router.subscriptions]
@@ -267,7 +279,10 @@ class Broker:
 
     def forget(self, connection: ServerConnection) -> None:
         """The connection has ended."""
-        self._connections.pop(connection, None)
+        if connection in self._connections:
+            del self._connections[connection]
+            self.denials.connections_current -= 1
+            self.admission.leave(connection)
         same = self._containers.get(connection.container_id)
         if same is not None and connection in same:
             same.remove(connection)

@@ -23,17 +23,20 @@ from jmsish.broker.grants import PERMISSIVE, Grant
 from jmsish.broker.greeting import admit
 from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.leases import Leases
+from jmsish.broker.link_policy import SESSION_DISALLOWED
 from jmsish.broker.login import Login
 from jmsish.broker.order import Entry
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.oversize import Oversize
 from jmsish.broker.pending import Pending
 from jmsish.broker.queues import Queue
+from jmsish.broker.remote_hosts import host_of
 from jmsish.broker.subscriptions import Lookup
 from jmsish.broker.transactions import Transaction
 from jmsish.engine import events
 from jmsish.engine.outcomes import AmqpError
 from jmsish.engine.oversize import limit_messages
+from jmsish.engine.windows import narrow_window
 
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
@@ -65,6 +68,8 @@ class ServerConnection:
         self.container_id = ""
         self.grant: Grant = PERMISSIVE
         """What it may do: decided at its open, and fixed for its life."""
+        self.admitted = False
+        """Policy has let it in, and counts it."""
         self.sole: int | None = None
         """It asked to be the only one of its container, and what is to be done about another one (see `greeting`)."""
         self.room = OUTPUT_LIMIT
@@ -95,6 +100,11 @@ class ServerConnection:
 
     def __repr__(self) -> str:
         return f"<ServerConnection {self.number} {self.container_id!r} {self.peer}>"
+
+    @property
+    def host(self) -> str:
+        """From where it comes."""
+        return host_of(self.peer)
 
     @property
     def closed(self) -> bool:
@@ -190,6 +200,14 @@ class ServerConnection:
 
     def _begun(self, session: EngineSession) -> None:
         session.context = []
+        grant = self.grant
+        if grant.max_sessions and len(self._sessions) >= grant.max_sessions:
+            session.accept_begin()
+            session.fail(SESSION_DISALLOWED)
+            self.broker.denials.session_denied(grant.vhost)
+            return
+        if grant.max_session_window:
+            narrow_window(session, grant.max_session_window // self.engine.max_frame_size)
         self._sessions.append(session)
         session.accept_begin()
 
@@ -263,6 +281,18 @@ class ServerConnection:
         terminals = [terminal for session in self._sessions for terminal in session.context]
         receivers = sum(isinstance(terminal, (OutgoingLink, Lookup, Pending)) for terminal in terminals)
         return len(self._sessions), len(terminals) - receivers, receivers
+
+    def count_links(self, *, receivers: bool) -> int:
+        """How many links there are on which the peer receives, or else sends; those to the coordinator do not count."""
+        kinds = (OutgoingLink, Lookup) if receivers else (IncomingLink,)
+        count = 0
+        for session in self._sessions:
+            for terminal in session.context:
+                if isinstance(terminal, Pending):
+                    count += not terminal.over and terminal.receives == receivers
+                elif isinstance(terminal, kinds):
+                    count += not (terminal.gone if isinstance(terminal, OutgoingLink) else terminal.over)
+        return count
 
     def is_posting(self, txn_id: bytes) -> bool:
         """Whether a message of the transaction has begun to arrive and is not whole yet."""
@@ -398,6 +428,11 @@ class ServerConnection:
         self.half_sent.clear()
         self.hindered.clear()
         self.broker.forget(self)
+
+    def turn_away(self) -> None:
+        """There are too many: the end, before anything was said."""
+        self.ended = True
+        self.engine.close()
 
     def close(self, error: AmqpError | None) -> None:
         """Say goodbye from here."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 
 @dataclass(slots=True)
@@ -39,6 +39,13 @@ class Denials:
 
     # --- counted
 
+    def connection_denied(self, vhost: str | None) -> None:
+        """A connection was turned away; by this virtual host, if it had come so far."""
+        self.connections_denied += 1
+        self.total_denials += 1
+        if vhost is not None:
+            self.vhost(vhost).connections_denied += 1
+
     def session_denied(self, vhost: str) -> None:
         """A session was one too many."""
         self.total_denials += 1
@@ -59,6 +66,10 @@ class Denials:
         self.max_message_size_denied += 1
         self.total_denials += 1
         self.vhost(vhost).max_message_size_denied += 1
+
+    def snapshot(self) -> Denials:
+        """A copy, which stays as it is."""
+        return replace(self, vhosts={name: replace(each) for name, each in self.vhosts.items()})
 
     def reset(self) -> None:
         """All counters go to zero, but those of what is there now."""

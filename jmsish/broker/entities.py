@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jmsish.broker.exchanges import Exchange
     from jmsish.broker.subscriptions import Subscription
 
-BAD_REQUEST, NOT_FOUND, TIMED_OUT, CONFLICT, GONE = 400, 404, 408, 409, 410
+BAD_REQUEST, FORBIDDEN, NOT_FOUND, TIMED_OUT, CONFLICT, GONE = 400, 403, 404, 408, 409, 410
 
 
 class Refused(Exception):
@@ -37,6 +37,8 @@ class Kind:
     """The attributes that can be given, by our names and by those of others."""
     implied: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Attributes that one of the aliases says already."""
+    rights: ClassVar[Mapping[str, str]] = {}
+    """Where an operation needs another right than usual."""
     named_by_key: ClassVar[bool] = True
     """The application property ``key`` may say which one is meant."""
 

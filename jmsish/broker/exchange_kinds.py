@@ -152,6 +152,7 @@ class BindingKind(Kind):
     aliases = ("org.apache.qpid.Binding",)
     named_by_key = False
     operations = ("CREATE", "READ", "UPDATE", "DELETE")
+    rights = dict.fromkeys(("CREATE", "UPDATE", "DELETE"), "may_bind")
     attributes = ("name", "identity", "type", "exchange", "queue", "key", "kind", "arguments", "durable", "matched")
 
     def read(self, broker: Broker, name: str) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from jmsish.broker.names import MANAGEMENT
+
 
 def anything(address: str) -> bool:
     """Every address is allowed."""
@@ -33,8 +35,6 @@ class Grant:
     """Links on which the peer sends; None for no limit, and 0 forbids them."""
     max_receivers: int | None = None
     """Links on which the peer receives; None for no limit, and 0 forbids them."""
-    max_queues: int | None = None
-    """Queues that this connection's user has made and that are there; None for no limit, and 0 forbids them."""
     allow_anonymous_sender: bool = True
     allow_dynamic_source: bool = True
     allow_user_id_proxy: bool = True
@@ -44,6 +44,8 @@ class Grant:
     may_freeze: bool = True
     may_purge: bool = True
     may_manage: bool = True
+    may_administer: bool = True
+    """The policy itself may be changed, and the management node used whatever the lists of addresses say."""
     sources: Callable[[str], bool] = anything
     """The decision about an address that the peer wants to receive from."""
     targets: Callable[[str], bool] = anything
@@ -56,6 +58,10 @@ class Grant:
     def may_receive_from(self, address: str) -> bool:
         """Whether messages may be received from this address."""
         return self.sources(address)
+
+    def may_ask_management(self, decision: Callable[[str], bool]) -> bool:
+        """Whether the management node may be used; ``decision`` is that for sources or that for targets."""
+        return self.may_administer or (self.may_manage and decision(MANAGEMENT))
 
 
 PERMISSIVE: Final = Grant()

@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Final
 from jmsish.broker.coordinator import allows_rejected
 from jmsish.broker.exchanges import DISCARD, RELEASE, Exchange, Routed
 from jmsish.broker.gates import GateClosed
-from jmsish.broker.intake import Intake, address_of, subject_of
+from jmsish.broker.intake import address_of, subject_of
+from jmsish.broker.link_policy import intake_of, may_send
 from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.parking import Parked
 from jmsish.broker.patterns import LONGEST, is_endless
 from jmsish.broker.queues import NOBODY, Arrival, Queue
-from jmsish.broker.refusals import NOT_IMPLEMENTED, PRECONDITION_FAILED, RESOURCE_DELETED, Refusal, Unroutable
+from jmsish.broker.refusals import (
+    NOT_IMPLEMENTED,
+    PRECONDITION_FAILED,
+    RESOURCE_DELETED,
+    RESOURCE_LIMIT_EXCEEDED,
+    UNAUTHORIZED_ACCESS,
+    Refusal,
+    Unroutable,
+)
 from jmsish.broker.router import Topic
 from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Sink, Transaction
 from jmsish.engine.outcomes import ACCEPTED, RELEASED, AmqpError, DeliveryState, Rejected, Source, TransactionalState
@@ -31,7 +40,6 @@ SMALL_CREDIT: Final = 10
 management node, which does each request at once: with no more can one peer keep all others waiting."""
 
 DECODE_ERROR: Final = "amqp:decode-error"
-RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
 
 
 class IncomingLink:
@@ -47,11 +55,11 @@ class IncomingLink:
     ) -> None:
         self._connection = connection
         self._link = link
-        self._intake = Intake(connection.broker.now)
+        self._intake = intake_of(connection)
         self._second = link.rcv_settle_mode == 1
         self._fed = False
         self._recent: tuple[Queue, ...] = ()
-        """Where the last message went, if its subject decided."""
+        """Where the last message went, if its subject decided; on an anonymous link, see `_remember`."""
         self._starving: list[Queue] | None = None
         """Full queues that will tell when there is room."""
         self.queue = queue
@@ -92,15 +100,15 @@ class IncomingLink:
             queue = queue.inbox
             if queue.settings.overflow == "block":
                 credit = self._room_in(queue)
-        elif self.topic is not None:
+        elif self.sink is None:
             inboxes = dict.fromkeys(each.inbox for each in self._fed_queues(self.topic))
             blocking = [each for each in inboxes if each.settings.overflow == "block"]
             credit = max(0, min(map(self._room_in, blocking), default=CREDIT) - self.waiting)
             if link.credit > credit:
                 # Only what was said before the limit was known: "the receiver MAY decrease the link-credit" (2.6.7).
                 self._grant(credit)
-        elif self.waiting or self.sink is not None:
-            credit = max(0, (CREDIT if self.sink is None else SMALL_CREDIT) - self.waiting)
+        else:
+            credit = max(0, SMALL_CREDIT - self.waiting)
         if credit and link.credit * 2 <= credit:
             self._grant(credit)
 
@@ -124,9 +132,9 @@ class IncomingLink:
             credit = max(1, min(credit, settings.max_messages - queue.depth))
         return credit
 
-    def _fed_queues(self, topic: Topic) -> Iterable[Queue]:
+    def _fed_queues(self, topic: Topic | None) -> Iterable[Queue]:
         """The queues that this link's messages go to: by its key, or else those that the last ones went to."""
-        queues = None if topic.key is None else topic.exchange.reach(topic.key)
+        queues = None if topic is None or topic.key is None else topic.exchange.reach(topic.key)
         return [queue for queue in self._recent if not queue.deleted] if queues is None else queues
 
     # --- messages
@@ -181,14 +189,31 @@ class IncomingLink:
         address, kind = address_of(payload)
         if address is None:
             raise Refusal("amqp:precondition-failed", "a message on an anonymous link needs an address in 'to'")
+        if not may_send(self._connection, address):
+            raise Refusal(
+                UNAUTHORIZED_ACCESS, f"messages may not be sent to {address!r}", {"delivery-tag": delivery.tag}
+            )
         if address == MANAGEMENT:
             return self._connection.broker.management.requests(self._connection)
         try:
-            node = self._connection.broker.router.resolve(address, kind)
+            node = self._connection.broker.router.resolve(address, kind, self._connection.grant)
         except Refusal as refusal:
             error = refusal.error
             raise Refusal(error.condition, error.description or "", {"delivery-tag": delivery.tag}) from None
-        return node if isinstance(node, Queue) else self._route(node, payload, arrival)
+        if isinstance(node, Queue):
+            self._remember((node,))
+            return node
+        routed = self._route(node, payload, arrival)
+        self._remember(routed.queues)
+        return routed
+
+    def _remember(self, queues: Iterable[Queue]) -> None:
+        """On an anonymous link: the queues with limits that messages went to since credit was last granted."""
+        limited = [queue for queue in queues if queue.limited]
+        if self._recent and not self._fed:
+            self._recent = ()
+        if limited:
+            self._recent = tuple(dict.fromkeys((*self._recent, *limited)))
 
     def _route(self, topic: Topic, payload: bytes, arrival: int | Arrival) -> Routed:
         exchange = topic.exchange
@@ -202,7 +227,8 @@ class IncomingLink:
             raise Refusal(PRECONDITION_FAILED, f"the key of the message has more than {LONGEST} words: {key[:40]!r}…")
         unroutable = self.unroutable or (topic.unroutable if topic.published else exchange.unroutable)
         routed = exchange.route(key, payload, 0 if history is None else history.count, self._connection, unroutable)
-        self._recent = routed.queues
+        if self.topic is not None:
+            self._recent = routed.queues
         if not routed.queues and unroutable != DISCARD:
             what = f"nothing that is bound to {exchange.name!r} takes a message with the key {key!r}"
             raise Unroutable(what, released=unroutable == RELEASE)

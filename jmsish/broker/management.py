@@ -20,6 +20,7 @@ from jmsish.broker.asked import CREATED, FAULT, NO_CONTENT, NOT_IMPLEMENTED, OK,
 from jmsish.broker.entities import (
     BAD_REQUEST,
     CONFLICT,
+    FORBIDDEN,
     GONE,
     NOT_FOUND,
     TIMED_OUT,
@@ -31,6 +32,7 @@ from jmsish.broker.entities import (
     TopicKind,
 )
 from jmsish.broker.exchange_kinds import BindingKind, ExchangeKind
+from jmsish.broker.policy_kinds import GroupKind, PolicyKind, VhostKind
 from jmsish.engine.codec import (
     AMQP_VALUE,
     CORRELATION_ID,
@@ -47,6 +49,7 @@ from jmsish.errors import (
     IllegalStateError,
     InvalidDestinationError,
     JMSError,
+    ResourceAllocationError,
 )
 from jmsish.types import Int
 
@@ -57,14 +60,15 @@ if TYPE_CHECKING:
 
 OPERATIONS: Final = (
     "CREATE", "READ", "UPDATE", "DELETE", "QUERY", "PURGE", "REDIRECT", "BIND", "UNBIND", "REBIND", "FREEZE", "THAW",
-    "CANCEL",
+    "CANCEL", "RESET",
 )  # fmt: skip
 INQUIRIES: Final = ("GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-MGMT-NODES", "GET-ANNOTATIONS")
 NODE_TYPES: Final = ("org.amqp.management", "self")
 """Types that mean the node itself, which answers inquiries and queries over all types."""
 
 KINDS: Final[tuple[Kind, ...]] = (
-    QueueKind(), TopicKind(), ExchangeKind(), BindingKind(), SubscriptionKind(), BrokerKind()
+    QueueKind(), TopicKind(), ExchangeKind(), BindingKind(), SubscriptionKind(), BrokerKind(), PolicyKind(),
+    VhostKind(), GroupKind(),
 )  # fmt: skip
 
 
@@ -104,6 +108,7 @@ _STATUSES: Final[tuple[tuple[type[Exception], int], ...]] = (
     (FreezeTimeoutError, TIMED_OUT),
     (IllegalStateError, CONFLICT),
     (InvalidDestinationError, NOT_FOUND),
+    (ResourceAllocationError, CONFLICT),
     (JMSError, BAD_REQUEST),
     (ValueError, BAD_REQUEST),
     (TypeError, BAD_REQUEST),
@@ -146,7 +151,27 @@ def _do(broker: Broker, request: Request, connection: ServerConnection | None) -
     if operation is None or request.operation not in kind.operations:
         known = ", ".join(kind.operations)
         raise Refused(NOT_IMPLEMENTED, f"{request.operation} is not known for {request.type}: {known}")
+    _check_right(connection, kind, request.operation)
     return operation(Asked(broker, connection, kind, request))
+
+
+def _check_right(connection: ServerConnection | None, kind: Kind, operation: str) -> None:
+    """Who asks may do it; who asks inside this process is not a connection, and may do all."""
+    if connection is None:
+        return
+    grant, right = connection.grant, kind.rights.get(operation) or RIGHTS.get(operation, "may_manage")
+    if not getattr(grant, right):
+        what = f"{operation} of a {kind.name}"
+        raise Refused(FORBIDDEN, f"{what} is not allowed to the user {grant.user!r} ({_TOLD_AS.get(right, right)})")
+
+
+RIGHTS: Final[dict[str, str]] = {
+    "CREATE": "may_create", "UPDATE": "may_create", "DELETE": "may_delete", "PURGE": "may_purge",
+    **dict.fromkeys(("REDIRECT", "BIND", "UNBIND", "REBIND", "bind", "unbind"), "may_bind"),
+    **dict.fromkeys(("FREEZE", "THAW", "CANCEL"), "may_freeze"),
+}  # fmt: skip
+"""What one needs for an operation; for those that only look, to be let in to the node at all."""
+_TOLD_AS: Final = {"may_administer": "may_manage = true"}
 
 
 def _kind(name: str) -> Kind:
@@ -202,6 +227,12 @@ def _redirect(asked: Asked) -> Answer:
     return Answer(OK, "OK", {"redirected_to": None, "moved": asked.broker.end_redirect(asked.name)})
 
 
+def _reset(asked: Asked) -> Answer:
+    """RESET: the counters of refusals begin anew."""
+    asked.broker.denials.reset()
+    return Answer(NO_CONTENT, "No Content", {})
+
+
 def _statistics(asked: Asked) -> Answer:
     return Answer(OK, "OK", asked.kind.statistics(asked.broker))
 
@@ -218,6 +249,7 @@ _ON_ENTITY: Final[dict[str, Callable[[Asked], Said]]] = {
     "PURGE": _purge,
     "REDIRECT": _redirect,
     "getStatistics": _statistics,
+    "RESET": _reset,
     "BIND": rebinding.bind,
     "UNBIND": rebinding.unbind,
     "REBIND": rebinding.rebind,

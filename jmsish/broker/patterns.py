@@ -278,3 +278,38 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 def matches(pattern: str, key: str) -> bool:
     """Whether one pattern matches one key."""
     return matcher(pattern)(key)
+
+
+def covers(pattern: str, other: str) -> bool:
+    """Whether one pattern matches whatever another one matches; True is certain, False errs where wildcards mingle.
+
+    The words of the other are followed through the pattern as those of a key are, but that a ``#`` stands for any
+    number of words, which only a ``#`` can match, and a ``*`` for a word that nobody knows.
+    """
+    steps = words_of(pattern)
+    reached = _after_hashes(steps, {0})
+    for word in words_of(other):
+        following = set()
+        for at in reached:
+            step = steps[at] if at < len(steps) else None
+            if step == ANY:
+                following.add(at)
+            elif word != ANY and step in (ONE, word):
+                following.add(at + 1)
+        reached = _after_hashes(steps, following)
+    return len(steps) in reached
+
+
+def _after_hashes(steps: list[str], reached: set[int]) -> set[int]:
+    """Each place, and those behind a ``#``, which may stand for no word."""
+    every = set(reached)
+    for at in sorted(reached):
+        while at < len(steps) and steps[at] == ANY:
+            at += 1
+            every.add(at)
+    return every
+
+
+def has_wildcard(key: str) -> bool:
+    """Whether a key would be a wildcard, were it a pattern."""
+    return (ONE in key or ANY in key) and any(word in (ONE, ANY) for word in words_of(key))

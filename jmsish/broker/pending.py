@@ -35,6 +35,11 @@ class Pending(Waiter):
         self.made = None
         self.over = False
 
+    @property
+    def receives(self) -> bool:
+        """The peer wants to receive on it."""
+        return self._link.is_sender
+
     def wait(self, gate: Gate) -> Any:
         """Stand in the line; what answers for the link now, for a turn may come at once."""
         self._link.context = self

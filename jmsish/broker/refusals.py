@@ -13,7 +13,9 @@ NOT_FOUND: Final = "amqp:not-found"
 NOT_IMPLEMENTED: Final = "amqp:not-implemented"
 PRECONDITION_FAILED: Final = "amqp:precondition-failed"
 RESOURCE_DELETED: Final = "amqp:resource-deleted"
+RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
 RESOURCE_LOCKED: Final = "amqp:resource-locked"
+UNAUTHORIZED_ACCESS: Final = "amqp:unauthorized-access"
 
 
 class Refusal(Exception):

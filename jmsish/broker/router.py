@@ -12,13 +12,15 @@ from jmsish.broker.deadletters import EXPIRED, dead_letter
 from jmsish.broker.dynamic import Lifetimes, NodeWishes
 from jmsish.broker.exchanges import DISCARD, TOPIC, Exchange, Exchanges
 from jmsish.broker.freezes import Freezes
+from jmsish.broker.grants import PERMISSIVE, Grant
 from jmsish.broker.names import SUBSCRIPTION, TEMPORARY, check_queue_name
 from jmsish.broker.order import ACQUIRED, Entry
 from jmsish.broker.policy import DEFAULT_SETTINGS, QueueSettings
 from jmsish.broker.queues import Queue
-from jmsish.broker.refusals import NOT_FOUND, Refusal
+from jmsish.broker.refusals import NOT_FOUND, RESOURCE_LIMIT_EXCEEDED, UNAUTHORIZED_ACCESS, Refusal
 from jmsish.broker.subscriptions import Home, Subscriptions
 from jmsish.engine.outcomes import AmqpError
+from jmsish.errors import ResourceAllocationError
 
 QUEUE: Final = "queue"
 KINDS: Final = {"queue": QUEUE, "temporary-queue": QUEUE, "topic": TOPIC, "temporary-topic": TOPIC}
@@ -56,13 +58,13 @@ class Router:
         self.freezes = Freezes(self.exchanges, home, self.exchange_of)
         self.subscriptions = Subscriptions(self, home)
         self.lifetimes = Lifetimes(home, self)
-        self._config = config
+        self.config = config
         self._home = home
         for name, settings in config.queues.items():
             self._make(name, settings)
         config.declare_exchanges(self.exchanges)
 
-    def resolve(self, address: str, kind: str | None = None) -> Queue | Topic:
+    def resolve(self, address: str, kind: str | None = None, grant: Grant = PERMISSIVE) -> Queue | Topic:
         """What an address means (3.5.1: it names a node), a queue made now if it may be; Refusal where nothing.
 
         An existing queue of exactly that name, an exchange of that name, ``exchange/key`` where the exchange exists,
@@ -80,12 +82,21 @@ class Router:
         if address.startswith(SUBSCRIPTION):
             raise Refusal(NOT_FOUND, f"the subscription with the queue {address!r} is gone")
         if kind == TOPIC:
-            if self._config.auto_create:
+            if self.config.auto_create:
                 return Topic(self.exchanges.topic, address)
             raise Refusal(NOT_FOUND, f"there is no topic {address!r}: it needs an exchange of that name")
-        if not self._config.auto_create:
+        if not self.config.auto_create:
             raise Refusal(NOT_FOUND, f"there is no queue {address!r}")
+        if not grant.may_create:
+            raise Refusal(UNAUTHORIZED_ACCESS, f"there is no queue {address!r}, and it may not be created (may_create)")
+        self.check_room()
         return self._make(address, DEFAULT_SETTINGS)
+
+    def check_room(self) -> None:
+        """There may be one queue more; Refusal where not. Queues for dead letters are made all the same."""
+        most = self.config.max_queues
+        if most and len(self.queues) >= most:
+            raise Refusal(RESOURCE_LIMIT_EXCEEDED, f"there are {len(self.queues)} queues, and max_queues is {most}")
 
     def exchange_of(self, address: str, capability: str) -> tuple[Exchange, str | None] | None:
         """The exchange, and the key if it says one, that an address means; None for queues. Nothing is made."""
@@ -112,6 +123,10 @@ class Router:
             check_queue_name(name, "a queue")
         checked = QueueSettings.from_mapping(settings, f"the queue {name!r}")
         if queue is None:
+            try:
+                self.check_room()
+            except Refusal as refusal:
+                raise ResourceAllocationError(f"the queue {name!r} cannot be made: {refusal}") from None
             return self._make(name, checked)
         queue.change(checked)
         return queue
@@ -123,12 +138,13 @@ class Router:
         if wishes.topic:
             node = self.exchanges.make(name, wishes.type, wishes.exchange_settings, owner)
         else:
+            self.check_room()
             node = self._make(name, wishes.queue_settings, owner)
         self.lifetimes.begin(node, wishes.lifetime)
         return node
 
     def make_reserved(self, name: str) -> Queue:
-        """The queue of a subscription."""
+        """The queue of a subscription; who asks for it has looked whether there is room."""
         return self._make(name, DEFAULT_SETTINGS)
 
     def delete(self, queue: Queue) -> None:
@@ -178,7 +194,7 @@ class Router:
     def _carry(self, queue: Queue, entry: Entry, name: str, reason: str, error: AmqpError | None) -> None:
         if not name or name == queue.name or queue.deleted:
             return
-        target = self.queues.get(name) or self._make(name, self._config.queues.get(name, DEFAULT_SETTINGS))
+        target = self.queues.get(name) or self._make(name, self.config.queues.get(name, DEFAULT_SETTINGS))
         subscription = self.subscriptions.of(queue)
         temporary = queue.name.startswith(TEMPORARY)
         kind = "subscription" if subscription is not None else "temporary-queue" if temporary else "queue"

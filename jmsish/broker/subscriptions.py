@@ -21,7 +21,7 @@ from jmsish.broker.gates import GateClosed
 from jmsish.broker.groups import Selects
 from jmsish.broker.names import SUBSCRIPTION
 from jmsish.broker.queues import Queue, QueueHome
-from jmsish.broker.refusals import NOT_ALLOWED, PRECONDITION_FAILED, RESOURCE_LOCKED, Refusal
+from jmsish.broker.refusals import NOT_ALLOWED, PRECONDITION_FAILED, RESOURCE_LOCKED, UNAUTHORIZED_ACCESS, Refusal
 from jmsish.engine.outcomes import AmqpError, Source
 
 if TYPE_CHECKING:
@@ -179,6 +179,7 @@ class Subscriptions:
         if subscription is not None and not self._admits(subscription, content, shared):
             subscription = None
         if subscription is None:
+            self._check_makeable(connection, name, durable, superseded)
             if content.exchange.gate.closed:
                 raise GateClosed(content.exchange.gate, content.exchange)
             if superseded is not None:
@@ -189,6 +190,18 @@ class Subscriptions:
         if not durable:
             self._revive(subscription, connection, link, source)
         return subscription
+
+    def _check_makeable(
+        self, connection: ServerConnection, name: str, durable: bool, superseded: Subscription | None
+    ) -> None:
+        """A subscription that stays is a queue and its binding, which are created and bound; one that goes with its
+        links is a way to receive."""
+        grant = connection.grant
+        if durable and not (grant.may_create and grant.may_bind):
+            missing = "may_bind" if grant.may_create else "may_create"
+            raise Refusal(UNAUTHORIZED_ACCESS, f"the durable subscription {name!r} may not be made ({missing})")
+        if superseded is None:
+            self._router.check_room()
 
     def _revive(self, subscription: Subscription, connection: ServerConnection, link: Link, source: Source) -> None:
         """Whose it is from now on, and with whom it ends."""

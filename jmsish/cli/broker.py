@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import jmsish
-from jmsish.cli.parsing import CommandError, add_command, port
+from jmsish.cli.parsing import CommandError, UsageError, add_command, port
+from jmsish.cli.policy import check
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -24,6 +25,8 @@ examples:
   jmsish broker                                  listens on 127.0.0.1:5672
   jmsish broker --port 0                         on a free port, which is printed
   jmsish broker --host 0.0.0.0 --config broker.toml
+  jmsish broker --check broker.toml              is it valid? All that is wrong is told
+  jmsish broker --check broker.toml --as alice --host 10.0.0.7
 
 Prints "listening on amqp://HOST:PORT" for each listener once it serves, and runs until SIGINT or SIGTERM.
 A configuration names users, queues and limits; all of it is optional:
@@ -54,9 +57,18 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--ws-port", metavar="PORT", type=port, help="port for AMQP over WebSocket, beside the other")
     parser.add_argument("--config", metavar="FILE", help="configuration, TOML")
     parser.add_argument("--name", metavar="NAME", help="name of the broker")
+    checking = parser.add_argument_group("checking a configuration, instead of serving")
+    checking.add_argument("--check", metavar="FILE", help="say whether it is valid, or all that is wrong with it")
+    checking.add_argument("--as", metavar="USER", dest="user", help="... and what this user may do")
+    checking.add_argument("--vhost", metavar="NAME", help="... in this virtual host, coming from --host")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.check is not None:
+        config = read_config(arguments.check)
+        return check(arguments.check, config, arguments.user, arguments.host, arguments.vhost)
+    if arguments.user is not None or arguments.vhost is not None:
+        raise UsageError("--as and --vhost go with --check FILE")
     config = read_config(arguments.config)
     configured = bool(config.get("listeners"))
     with stop_signals() as stopped, jmsish.EmbeddedBroker(arguments.name, config=config or None) as broker:

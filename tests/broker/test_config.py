@@ -43,7 +43,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"users": {"alice": {"passwort": "x"}}}, "did you mean 'password'"),
     ({"users": {"alice": {"scram_sha_256": "x"}}}, "iterations:salt:stored-key:server-key"),
     ({"users": {"alice": {"password": 1}}}, "password in [users.alice] must be a string, not int"),
-    ({"vhosts": {}}, "'vhosts' in the configuration is not supported in this version"),
+    ({"router": {}}, "'router' in the configuration is not supported in this version"),
     ({"exchanges": {"prices": {"type": "fan"}}}, "the type must be one of 'direct', 'topic', 'fanout', 'headers', not"),
     ({"exchanges": {"prices": {}}}, "[exchanges.prices]: the type must be one of"),
     ({"exchanges": {"prices": {"typ": "topic"}}}, "did you mean 'type'?"),
@@ -57,7 +57,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"listeners": [{"port": 70000}]}, "0 to 65535"),
     ({"listeners": [{"hots": "x"}]}, "did you mean 'host'"),
     ({"policy": {"transaction_timeout": -1}}, "seconds"),
-    ({"zzz": {}}, "known: policy, authentication, users, queues, exchanges, bindings, listeners"),
+    ({"zzz": {}}, "known: policy, authentication, users, vhosts, queues, exchanges, bindings, listeners"),
 ]
 
 

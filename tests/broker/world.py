@@ -104,11 +104,12 @@ class Peer:
         trusted: bool = True,
         sasl: SaslClient | None = None,
         accepted: dict[str, Any] | None = None,
+        peer: str = "memory",
         **options: Any,
     ) -> None:
         self.world = world
         self.engine = Engine(server=False, container_id=container_id, sasl=sasl or SaslClient(), **options)
-        self.connection = world.broker.accept(**{"trusted": trusted, "peer": "memory", **(accepted or {})})
+        self.connection = world.broker.accept(**{"trusted": trusted, "peer": peer, **(accepted or {})})
         self.cut_off = False
         self.closed: list[AmqpError | None] = []
         self.ended: list[AmqpError | None] = []

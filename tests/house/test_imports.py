@@ -16,6 +16,7 @@ STOREYS = {
     "_creators": 4,
     "_facade": 4,
     "_holding": 4,
+    "_policy": 4,
     "_simplified": 4,
     "_streams": 4,
     "_views": 4,

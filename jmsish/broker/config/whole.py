@@ -15,16 +15,18 @@ from jmsish.broker.bindings import Binding
 from jmsish.broker.config.authentication import read_authentication
 from jmsish.broker.config.exchanges import ExchangeConfig, bindings_of, exchanges_of
 from jmsish.broker.config.faults import Faults, Table
-from jmsish.broker.config.limits import DEFAULT_VHOST, MAX_CONNECTIONS, MAX_TRANSACTION_SIZE, read_policy
+from jmsish.broker.config.limits import MAX_TRANSACTION_SIZE, read_policy
 from jmsish.broker.config.listeners import ListenerConfig, read_listeners
 from jmsish.broker.config.queues import read_queues
 from jmsish.broker.config.users import read_users
+from jmsish.broker.config.vhosts import read_vhosts
 from jmsish.broker.exchanges import Exchanges
 from jmsish.broker.policy import QueueSettings
 from jmsish.broker.users import User
+from jmsish.broker.vhosts import DEFAULT, MAX_CONNECTIONS, VhostSettings
 
-SECTIONS: Final = ("policy", "authentication", "users", "queues", "exchanges", "bindings", "listeners")
-NOT_YET: Final = ("vhosts", "connectors", "link_routes", "addresses", "router")
+SECTIONS: Final = ("policy", "authentication", "users", "vhosts", "queues", "exchanges", "bindings", "listeners")
+NOT_YET: Final = ("connectors", "link_routes", "addresses", "router")
 """Sections that the reference knows and this version does not serve: refused by name, never silently ignored."""
 
 
@@ -40,7 +42,7 @@ class BrokerConfig:
     """Connections at a time, of whatever kind; who is one too many finds its socket closed."""
     max_queues: int = 0
     """Queues at a time, those of subscriptions and temporary ones included; 0 for no limit."""
-    default_vhost: str = DEFAULT_VHOST
+    default_vhost: str = DEFAULT
     """The virtual host of who names none that there is."""
     transaction_timeout: float = 0.0
     """Seconds from the first work of a transaction until it is rolled back; 0 for none."""
@@ -51,6 +53,8 @@ class BrokerConfig:
     auto_create: bool = True
     authentication: AuthenticationConfig = field(default_factory=AuthenticationConfig)
     users: Mapping[str, User] = field(default_factory=dict)
+    vhosts: Mapping[str, VhostSettings] = field(default_factory=dict)
+    """Where there are none, one is implied that is open to all."""
     queues: Mapping[str, QueueSettings] = field(default_factory=dict)
     exchanges: Mapping[str, ExchangeConfig] = field(default_factory=dict)
     bindings: tuple[Binding, ...] = ()
@@ -72,11 +76,14 @@ class BrokerConfig:
             **read_policy(whole),
             authentication=read_authentication(whole),
             users=read_users(whole),
+            vhosts=read_vhosts(whole),
             queues=queues,
             exchanges=exchanges,
             bindings=bindings_of(whole, exchanges, queues),
             listeners=read_listeners(whole),
         )
+        if 0 < read.max_queues < len(queues):
+            faults.add(f"[policy] max_queues is {read.max_queues}, and [queues] has {len(queues)}")
         faults.check()
         return read
 

@@ -1,0 +1,133 @@
+"""What is granted of links: how many there may be, which addresses they may have, and what each message may say.
+
+Nearly all is decided once, when a link is attached. Two things have to be asked of each message, and are asked only on
+links whose grant demands it: where a message goes that says so itself, and whose user-id it has.
+
+Which address is checked: the one that the peer wrote, as it is (``orders``, ``prices``, ``prices/eu.fr``, a JMS topic
+by its name). A link to the coordinator has none: it is always allowed, and not counted. The management node has rights
+of its own (``may_manage``). A temporary node may always be used by the connection that made it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from jmsish.broker.intake import Intake
+from jmsish.broker.names import MANAGEMENT, TEMPORARY
+from jmsish.broker.queues import Arrival
+from jmsish.broker.refusals import RESOURCE_LIMIT_EXCEEDED, UNAUTHORIZED_ACCESS, Refusal
+from jmsish.engine.codec import USER_ID, bare_offset, property_at
+from jmsish.engine.outcomes import AmqpError, Coordinator, Source, Target
+
+if TYPE_CHECKING:
+    from jmsish.broker.connection import ServerConnection
+    from jmsish.broker.grants import Grant
+    from jmsish.engine.link import Link
+
+LINK_DISALLOWED: Final = "link disallowed by local policy"
+SESSION_DISALLOWED: Final = AmqpError(RESOURCE_LIMIT_EXCEEDED, "session disallowed by local policy")
+_log = logging.getLogger("jmsish.broker")
+
+
+class LinkDenied(Refusal):
+    """A link that policy refuses. The peer is told the sentence, the log why."""
+
+    def __init__(self, why: str, condition: str = UNAUTHORIZED_ACCESS, description: str = LINK_DISALLOWED) -> None:
+        super().__init__(condition, description)
+        self.why = why
+
+
+def note_denied(connection: ServerConnection, link: Link, denied: Refusal) -> None:
+    """Count a refused link, and tell the log."""
+    grant = connection.grant
+    what = "receiver" if link.is_sender else "sender"
+    who = f"the user {grant.user!r}, in the group {grant.group!r} of {grant.vhost!r}"
+    why = denied.why if isinstance(denied, LinkDenied) else denied
+    _log.warning("the %s %r of %s is denied to %s: %s", what, link.name, connection.peer, who, why)
+    connection.broker.denials.link_denied(grant.vhost, sender=not link.is_sender)
+
+
+def check_count(connection: ServerConnection, link: Link) -> None:
+    """There may be one link more."""
+    grant = connection.grant
+    most = grant.max_receivers if link.is_sender else grant.max_senders
+    if most is None or isinstance(link.remote_target, Coordinator):
+        return
+    there = connection.count_links(receivers=link.is_sender)
+    if there >= most:
+        what = "receivers" if link.is_sender else "senders"
+        raise LinkDenied(f"it has {there} {what}, and at most {most}", RESOURCE_LIMIT_EXCEEDED)
+
+
+def check_source(connection: ServerConnection, source: Source) -> None:
+    """The peer may receive from there."""
+    grant = connection.grant
+    if source.dynamic:
+        _check_dynamic(grant)
+    elif source.address is not None and not grant.sources(source.address):
+        if not _is_own(connection, source.address):
+            raise LinkDenied(f"it may not receive from {source.address!r}")
+
+
+def check_target(connection: ServerConnection, target: Target) -> None:
+    """The peer may send there."""
+    grant = connection.grant
+    if target.dynamic:
+        _check_dynamic(grant)
+    elif target.address is None:
+        if not grant.allow_anonymous_sender:
+            raise LinkDenied("it may not send without a target (allow_anonymous_sender)")
+    elif not may_send(connection, target.address):
+        raise LinkDenied(f"it may not send to {target.address!r}")
+
+
+def check_management(connection: ServerConnection, *, receives: bool) -> None:
+    """The peer may use the management node."""
+    grant = connection.grant
+    if not grant.may_ask_management(grant.sources if receives else grant.targets):
+        raise LinkDenied("it may not manage (may_manage)")
+
+
+def may_send(connection: ServerConnection, address: str) -> bool:
+    """Whether messages of this connection may go there."""
+    grant = connection.grant
+    if address == MANAGEMENT:
+        return grant.may_ask_management(grant.targets)
+    return grant.targets(address) or _is_own(connection, address)
+
+
+def _check_dynamic(grant: Grant) -> None:
+    if not grant.allow_dynamic_source:
+        raise LinkDenied("it may not have dynamic nodes (allow_dynamic_source)")
+    if not grant.may_create:
+        raise LinkDenied("it may not create queues (may_create)")
+
+
+def _is_own(connection: ServerConnection, address: str) -> bool:
+    """Whether a temporary node of this name was made by this very connection."""
+    return address.startswith(TEMPORARY) and any(node.name == address for node in connection.temporaries)
+
+
+class ScreenedIntake(Intake):
+    """Reads what comes on a link whose messages may have no other user-id than that of who is connected."""
+
+    __slots__ = ("_user",)
+
+    def __init__(self, connection: ServerConnection) -> None:
+        super().__init__(connection.broker.now)
+        self._user = connection.grant.user.encode()
+
+    def read(self, payload: bytes) -> int | Arrival:
+        """As of any message; Refusal where it says to be another's."""
+        user: Any = property_at(payload, bare_offset(payload), USER_ID)
+        if user is not None and user != self._user:
+            raise Refusal(UNAUTHORIZED_ACCESS, "the user-id of the message is not that of its connection")
+        return super().read(payload)
+
+
+def intake_of(connection: ServerConnection) -> Intake:
+    """What reads the messages of a link."""
+    if connection.grant.allow_user_id_proxy:
+        return Intake(connection.broker.now)
+    return ScreenedIntake(connection)

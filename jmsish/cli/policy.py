@@ -1,0 +1,87 @@
+"""`jmsish broker --check FILE`: whether a configuration is valid, and what a given user may do by it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jmsish.broker import Broker, ConfigurationError
+from jmsish.broker.admission import Denied
+from jmsish.broker.grants import Grant
+from jmsish.broker.remote_hosts import INSIDE
+from jmsish.broker.vhosts import DEFAULT, IMPLIED_GROUP, RIGHTS, GroupSettings
+from jmsish.cli.output import emit
+from jmsish.cli.parsing import note
+
+OPEN = "open to all"
+
+
+def check(path: str, config: Mapping[str, Any], user: str | None, host: str | None, vhost: str | None) -> int:
+    """Say that the configuration is valid, or what is wrong; then what the user may do, if one is asked for."""
+    try:
+        broker = Broker("check", config, clock=time.time)
+    except ConfigurationError as error:
+        for sentence in error.errors:
+            note(f"{path}: {sentence}")
+        return 1
+    emit(f"{path}: valid")
+    for remark in _notes(broker):
+        emit(f"note: {remark}")
+    if user is None:
+        return 0
+    emit("")
+    if broker.config.users and user not in broker.config.users:
+        emit(f"note: there is no [users.{user}]: over a socket nobody logs in by this name and a password")
+    for line in _told(broker, user, host or INSIDE, vhost):
+        emit(line)
+    return 0
+
+
+def _notes(broker: Broker) -> Iterable[str]:
+    """What is valid, and may not be what was meant."""
+    config = broker.config
+    if not config.vhosts:
+        yield f"no [vhosts]: the virtual host {next(iter(broker.admission.vhosts))!r} is implied, {OPEN}"
+        return
+    if config.default_vhost not in broker.admission.vhosts:
+        yield f"no virtual host is called {config.default_vhost!r}: who asks for none that there is, is denied"
+    for name, each in config.vhosts.items():
+        if not each.groups:
+            yield f"[vhosts.{name}] has no groups: nobody may connect to it"
+        elif each.groups.get(DEFAULT) is IMPLIED_GROUP:
+            yield f"[vhosts.{name}] allows unknown users and has no group {DEFAULT!r}: one is implied, {OPEN}"
+        for group, settings in each.groups.items():
+            if not settings.remote_hosts.texts:
+                yield f"[vhosts.{name}.groups.{group}] has no remote_hosts: nobody may connect by it"
+
+
+def _told(broker: Broker, user: str, host: str, vhost: str | None) -> list[str]:
+    """The decision about one connection, by what decides about all of them."""
+    try:
+        grant = broker.admission.decide(user, host, vhost)
+    except Denied as denied:
+        return [f"{user} may not connect from {host}: {denied}"]
+    group = broker.admission.vhosts[grant.vhost].groups[grant.group]
+    rows = dict(_rows(grant, group))
+    width = max(map(len, rows))
+    head = f"{user} may connect from {host}, in the group {grant.group} of the virtual host {grant.vhost}"
+    return [head, *(f"  {name:<{width}}  {value}" for name, value in rows.items())]
+
+
+def _rows(grant: Grant, group: GroupSettings) -> Iterable[tuple[str, str]]:
+    sizes = f"{grant.max_message_size} octets, else the {grant.on_oversize} is closed"
+    yield "max_message_size", sizes if grant.max_message_size else "no limit"
+    for name in ("max_frame_size", "max_session_window"):
+        yield name, f"{getattr(grant, name)} octets" if getattr(grant, name) else "as the listener has it"
+    yield "max_sessions", str(grant.max_sessions) if grant.max_sessions else "as the listener has it"
+    for name in ("max_senders", "max_receivers"):
+        most = getattr(grant, name)
+        yield name, "no limit" if most is None else "none" if most == 0 else str(most)
+    for name, access in (("receives from", group.sources), ("sends to", group.targets)):
+        yield name, ", ".join(access.patterns or access.items).replace("${user}", grant.user) or "nowhere"
+    for name in ("allow_anonymous_sender", "allow_dynamic_source", "allow_user_id_proxy", *RIGHTS):
+        yield name, "yes" if getattr(grant, name) else "no"
+    to, back = (grant.may_ask_management(each) for each in (grant.targets, grant.sources))
+    yield "management node", "yes" if to and back else "requests only" if to else "no"
+    yield "policy", "may change it" if grant.may_administer else "may not change it"
