@@ -13,6 +13,7 @@ from typing import Any
 
 from jmsish._consuming import check_destination as check_destination
 from jmsish._creators import Creators
+from jmsish._credentials import sasl_client
 from jmsish._holding import ANY as FROZEN
 from jmsish._holding import refuse_reentry
 from jmsish._streams import EMPTY_BODY, message_of_stream
@@ -28,7 +29,6 @@ from jmsish.drivers.sockets import address_text
 from jmsish.drivers.websocket import ClientWebSocket, WebSocketCodec
 from jmsish.engine.codec import MessageTemplate, encode_for_send
 from jmsish.engine.frame_trace import engine_kind
-from jmsish.engine.sasl import SaslClient
 from jmsish.engine.session import INCOMING_WINDOW
 from jmsish.engine.streaming import STREAM_FRAME, STREAM_WINDOW
 from jmsish.errors import IllegalStateError, JMSError
@@ -67,11 +67,6 @@ def timeout_of(timeout: Duration | None) -> float | None:
     return None if timeout is None else seconds_of(timeout, "timeout")
 
 
-def tls_context(target: ConnectionTarget, given: ssl.SSLContext | None) -> ssl.SSLContext | None:
-    """The TLS of a connection: verification and host names by default; none for a scheme without TLS."""
-    return (given or ssl.create_default_context()) if target.is_secure else None
-
-
 def layers(target: ConnectionTarget) -> tuple[WebSocketCodec | None, Proxy | None]:
     """What there is between socket and AMQP beside TLS: a WebSocket, and the proxy to go through.
 
@@ -89,7 +84,12 @@ def layers(target: ConnectionTarget) -> tuple[WebSocketCodec | None, Proxy | Non
     return ClientWebSocket(place.rpartition(":")[0] if usual else place, target.path), proxy
 
 
-def make_core(target: ConnectionTarget, client_id: str | None) -> ClientConnection:
+def make_core(
+    target: ConnectionTarget,
+    client_id: str | None,
+    token: str | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+) -> ClientConnection:
     """A client connection for one broker, not yet joined to any transport.
 
     Raises `InvalidClientIDError` for an empty client id.
@@ -100,9 +100,6 @@ def make_core(target: ConnectionTarget, client_id: str | None) -> ClientConnecti
     trusted = target.scheme == "vm"
     peer = f"vm://{target.name}" if trusted else f"{target.host}:{target.port}"
     streams = options.stream_threshold is not None
-    sasl = None
-    if not trusted or target.username is not None:
-        sasl = SaslClient(username=target.username, password=target.password, mechanisms=options.sasl_mechanisms)
     engine = engine_kind()(
         server=False,
         container_id=client_id or f"jmsish:{uuid.uuid4()}",
@@ -112,7 +109,7 @@ def make_core(target: ConnectionTarget, client_id: str | None) -> ClientConnecti
         idle_timeout=None if trusted else options.idle_timeout or None,
         desired_capabilities=DESIRED,
         properties={"product": "jmsish", "version": VERSION, "platform": f"Python {sys.version.split()[0]}"},
-        sasl=sasl,
+        sasl=sasl_client(target, token, ssl_context),
     )
     clock: Callable[[], float] = options.clock or time
     core = ClientConnection(engine, options, clock, peer)

@@ -25,14 +25,11 @@ from urllib.parse import unquote
 
 from jmsish.failover_options import QPID_FAILOVER_NAMES, FailoverOptions
 from jmsish.option_kinds import (
-    CALLABLE,
     FLAG,
-    NAMES,
     OBJECT,
     PROXY,
     TEXT,
     WATCHER,
-    Checked,
     Proxy,
     choice,
     count,
@@ -42,6 +39,7 @@ from jmsish.option_kinds import (
     unknown_name,
 )
 from jmsish.option_kinds import option as _option
+from jmsish.option_security import QPID_SECURITY_NAMES, TLS_OPTIONS, SecurityOptions
 from jmsish.profiles import NAMES as PROFILE_NAMES
 
 __all__ = [
@@ -63,7 +61,7 @@ _OUTCOMES = ("accepted", "rejected", "released", "modified_failed", "modified_fa
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConnectionOptions(Checked):
+class ConnectionOptions(SecurityOptions):
     """All that can be chosen about a connection. Durations are seconds or ``timedelta``; ``None`` waits for ever."""
 
     prefetch: int = _option(1000, _PREFETCH)
@@ -108,10 +106,6 @@ class ConnectionOptions(Checked):
     """The virtual host to ask for; ``None``: the host of the URL; empty: none."""
     max_frame_size: int = _option(1 << 20, count(512, (1 << 32) - 1))
     """The largest frame the broker may send, in octets."""
-    sasl_mechanisms: tuple[str, ...] | None = _option(None, NAMES)
-    """The SASL mechanisms allowed, in order of preference; ``None``: all that fit."""
-    token: Callable[[], Any] | None = _option(None, CALLABLE)
-    """Gives an OAuth token, asked at each connect."""
     clock: Any = _option(None, OBJECT)
     """The clock for timeouts and timestamps; ``None``: the real one."""
     profile: str | None = _option(None, optional(choice(*PROFILE_NAMES)))
@@ -172,7 +166,7 @@ QPID_NAMES: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
     "jms.redeliveryPolicy.outcome": ("redelivery_outcome", _read_outcome),
     "amqp.vhost": ("vhost", TEXT.read),
     "amqp.maxFrameSize": ("max_frame_size", count(512).read),
-    "amqp.saslMechanisms": ("sasl_mechanisms", NAMES.read),
+    **QPID_SECURITY_NAMES,
     "jms.queuePrefix": ("queue_prefix", TEXT.read),
     "jms.topicPrefix": ("topic_prefix", TEXT.read),
     "jms.populateJMSXUserID": ("populate_user_id", FLAG.read),
@@ -213,7 +207,7 @@ _NOT_OFFERED = re.compile(
         |receiveNoWaitLocalOnly|awaitClientID|presettlePolicy\..*
         |messageIDPolicy\..*|deserializationPolicy\..*)
     |amqp\.(saslLayer|drainTimeout|channelMax|allowNonSecureRedirects)
-    |transport\.(local.*|.*Store.*|storeType|contextProtocol|.*CipherSuites|.*Protocols|trustAll|verifyHost|keyAlias|ws\..*)
+    |transport\.(local.*|.*Store.*|storeType|contextProtocol|.*CipherSuites|.*Protocols|keyAlias|ws\..*)
     |proxy\..*""",
     re.VERBOSE,
 )
@@ -243,7 +237,11 @@ def _read_option(name: str, text: str) -> tuple[str, Any] | None:
     if own in fields:
         return own, fields[own].metadata["kind"].read(name, text)
     if _NOT_OFFERED.fullmatch(name):
-        tls = "; TLS is set up by ssl_context" if name.startswith("transport.") else ""
+        tls = (
+            "; TLS is set up by the options jms.tls_…, with files in PEM, or by ssl_context"
+            if name.startswith("transport.")
+            else ""
+        )
         raise ValueError(f"the option {name!r} of Qpid JMS has no counterpart here{tls}")
     known = [f"jms.{option}" for option in _FIELDS] + [f"failover.{option}" for option in _FAILOVER_FIELDS]
     raise ValueError(unknown_name("option", name, [*known, *QPID_NAMES]))
@@ -328,15 +326,35 @@ def parse_url(
     given = {"username": username, "password": password, "client_id": client_id}
     keywords = {**{name: value for name, value in given.items() if value is not None}, **options}
     if url.partition(":")[0] == "failover":
-        return _parse_failover(url, keywords, reconnect)
+        return _checked(_parse_failover(url, keywords, reconnect))
     if reconnect:
         raise ValueError(f"{next(iter(reconnect))} says how to reconnect, which takes a URL failover:({_shown(url)})")
-    return _parse_single(url, {}, keywords)
+    return _checked(_parse_single(url, {}, keywords))
+
+
+def _checked(target: ConnectionTarget) -> ConnectionTarget:
+    """Options of TLS where there is none would be passed over in silence: what is meant to be safe would not be."""
+    if not any(place.is_secure for place in target.alternatives):
+        for place in (target, *target.targets):
+            for name in TLS_OPTIONS:
+                if getattr(place.options, name) != _FIELDS[name].default:
+                    raise ValueError(f"{name} is for TLS, which {place.url} has not: amqps:// or amqpwss:// has it")
+    return target
 
 
 def _shown(url: str) -> str:
-    """The URL as an error may show it: without what stands before the ``@``, and without parameters."""
-    return re.sub(r"(?<=//)[^/?#,()]*@", "…@", url.partition("?")[0])
+    """The URL as an error may show it: without what stands before the ``@``, and without parameters.
+
+    A password that is not quoted may hold any of the characters that divide a URL, so from the first ``//`` to the last
+    ``@`` all is left out; where the ``@`` was forgotten, the password stands where the port should. Where it cannot be
+    told at all what is what, nothing but the scheme is shown.
+    """
+    scheme, mark, _ = url.partition("//")
+    address, _, query = url.partition("?")
+    if "@" in query or ("@" in url and not mark):
+        return f"{scheme if mark else url.partition(':')[0] + ':'}{mark}…"
+    shown = re.sub(r"//.*@", "//…@", address, flags=re.DOTALL)
+    return re.sub(r"(//(?:\[[^\]]*\]|[^/:,@\[\]]+)):(?!\d{1,5}(?:[/,)#]|$)).+", r"\1:…", shown, flags=re.DOTALL)
 
 
 def _read_query(url: str, query: str) -> dict[str, Any]:
@@ -344,8 +362,14 @@ def _read_query(url: str, query: str) -> dict[str, Any]:
     for parameter in filter(None, query.split("&")):
         name, mark, text = parameter.partition("=")
         name = unquote(name).removeprefix("failover.nested.")
+        if "@" in name:
+            raise ValueError(
+                f"a parameter in {_shown(url)!r} has no name; a question mark in a password is written %3F"
+            )
         if not mark:
-            raise ValueError(f"the parameter {name!r} in {_shown(url)!r} has no value")
+            # What has no name that could be one may be the end of a password with a question mark in it.
+            known = name.partition(".")[0] in ("jms", "amqp", "transport", "failover", "proxy")
+            raise ValueError(f"{f'the parameter {name!r}' if known else 'a parameter'} in {_shown(url)!r} has no value")
         found = _read_option(name, unquote(text))
         if found is not None:
             values[found[0]] = found[1]
@@ -404,7 +428,7 @@ def _read_place(scheme: str, place: str, shown: str) -> dict[str, Any]:
     if port is None:
         return {"host": host, "port": _DEFAULT_PORTS[scheme]}
     if not (port.isascii() and port.isdigit() and 0 < int(port) <= 0xFFFF):
-        raise ValueError(f"{shown!r}: {port!r} is no port (1 to 65535)")
+        raise ValueError(f"{shown!r}: the port is no number from 1 to 65535")
     return {"host": host, "port": int(port)}
 
 

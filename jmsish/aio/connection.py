@@ -9,6 +9,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
+from jmsish._credentials import tls_context, token_soon
 from jmsish._facade import (
     ConnectionMetaData,
     ExceptionListener,
@@ -17,7 +18,6 @@ from jmsish._facade import (
     forbid_in_completion,
     layers,
     make_core,
-    tls_context,
 )
 from jmsish._simplified import Family
 from jmsish.aio.closing import Closing, Opening
@@ -286,7 +286,9 @@ async def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None) ->
 async def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Connection:
     timeout = place.options.connect_timeout
     deadline = None if timeout is None else monotonic() + timeout
-    core = make_core(place, whole.client_id if place.client_id is None else place.client_id)
+    tls = tls_context(place, ssl_context)
+    client_id = whole.client_id if place.client_id is None else place.client_id
+    core = make_core(place, client_id, await token_soon(place), ssl_context)
     connection = Connection(core)
     try:
         if place.scheme == "vm":
@@ -295,9 +297,11 @@ async def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_contex
         else:
             assert place.host is not None and place.port is not None
             websocket, proxy = layers(place)
-            tls = tls_context(place, ssl_context)
+            name = place.options.tls_server_name
             if websocket is None and proxy is None:
-                await connection._driver.join_socket(place.host, place.port, timeout=timeout, ssl_context=tls)
+                await connection._driver.join_socket(
+                    place.host, place.port, timeout=timeout, ssl_context=tls, server_hostname=name
+                )
             else:
                 await join_layered(
                     connection._driver,
@@ -305,6 +309,7 @@ async def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_contex
                     place.port,
                     timeout=timeout,
                     ssl_context=tls,
+                    server_hostname=name,
                     websocket=websocket,
                     proxy=proxy,
                 )

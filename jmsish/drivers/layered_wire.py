@@ -27,6 +27,7 @@ async def join_layered(
     *,
     timeout: float | None,
     ssl_context: SSLContext | None = None,
+    server_hostname: str | None = None,
     websocket: WebSocketCodec | None = None,
     proxy: Proxy | None = None,
 ) -> None:
@@ -38,7 +39,7 @@ async def join_layered(
     wire = LayeredWire(driver, where)
     try:
         way = where if proxy is None else f"{where} by the proxy {address_text(proxy.host, proxy.port)}"
-        await reach(_connect(wire, host, port, ssl_context, websocket, proxy), way, timeout)
+        await reach(_connect(wire, host, port, ssl_context, server_hostname or host, websocket, proxy), way, timeout)
     except BaseException:
         wire.cut()
         raise
@@ -50,18 +51,19 @@ async def _connect(
     host: str,
     port: int,
     ssl_context: SSLContext | None,
+    server_hostname: str,
     websocket: WebSocketCodec | None,
     proxy: Proxy | None,
 ) -> None:
     loop = asyncio.get_running_loop()
-    name = host if ssl_context is not None else None
+    name = server_hostname if ssl_context is not None else None
     if proxy is None:
         await loop.create_connection(lambda: wire, host, port, ssl=ssl_context, server_hostname=name)
     else:
         await loop.create_connection(lambda: wire, proxy.host, proxy.port)
         await wire.tunnel(ProxyTunnel(proxy, address_text(host, port)))
         if ssl_context is not None:
-            await wire.secure(ssl_context, host)
+            await wire.secure(ssl_context, server_hostname)
     if websocket is not None:
         await wire.upgrade(websocket)
 

@@ -399,7 +399,7 @@ async def reach(connecting: Awaitable[T], where: str, timeout: float | None) -> 
         text = f"connecting to {where} took longer than {timeout} s"
         raise ConnectionLostError(text, scope="connection") from None
     except SSLError as error:
-        text = f"TLS with {where} failed: {sentence(error, b'')}"
+        text = f"cannot connect to {where}: TLS: {sentence(error, b'')}"
         raise ConnectionLostError(text, scope="connection") from error
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)

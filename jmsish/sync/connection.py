@@ -7,6 +7,7 @@ import warnings
 from time import monotonic
 from typing import Any
 
+from jmsish._credentials import tls_context, token_now
 from jmsish._facade import (
     ConnectionMetaData,
     ExceptionListener,
@@ -15,7 +16,6 @@ from jmsish._facade import (
     forbid_in_completion,
     layers,
     make_core,
-    tls_context,
 )
 from jmsish._simplified import Family
 from jmsish.client.connection import ClientConnection
@@ -271,7 +271,9 @@ def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Conne
 
 def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Connection:
     deadline = None if place.options.connect_timeout is None else monotonic() + place.options.connect_timeout
-    core = make_core(place, whole.client_id if place.client_id is None else place.client_id)
+    tls = tls_context(place, ssl_context)
+    client_id = whole.client_id if place.client_id is None else place.client_id
+    core = make_core(place, client_id, token_now(place), ssl_context)
     transport: Transport
     if place.scheme == "vm":
         assert place.name is not None
@@ -283,7 +285,8 @@ def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl
             place.host,
             place.port,
             timeout=place.options.connect_timeout,
-            ssl_context=tls_context(place, ssl_context),
+            ssl_context=tls,
+            server_hostname=place.options.tls_server_name,
             websocket=websocket,
             proxy=proxy,
         )

@@ -14,6 +14,7 @@ STOREYS = {
     "drivers": 3,
     "_consuming": 4,
     "_creators": 4,
+    "_credentials": 4,
     "_facade": 4,
     "_holding": 4,
     "_policy": 4,

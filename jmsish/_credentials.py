@@ -1,0 +1,110 @@
+"""What both faces know of logging in and of TLS: which options mean what, before there is a connection."""
+
+from __future__ import annotations
+
+import inspect
+import ssl
+from typing import Any
+
+from jmsish.drivers.loopback import is_loopback
+from jmsish.drivers.tls_contexts import client_context
+from jmsish.engine.oauth import check_token
+from jmsish.engine.sasl import SaslClient
+from jmsish.errors import JMSSecurityError
+from jmsish.option_security import TLS_OPTIONS
+from jmsish.options import ConnectionOptions, ConnectionTarget
+
+
+def tls_context(target: ConnectionTarget, given: ssl.SSLContext | None) -> ssl.SSLContext | None:
+    """The TLS of a connection: verification and host names by default; none for a scheme without TLS.
+
+    Raises `ValueError` for `ssl_context` together with options that would be in it, and for files that are no good.
+    """
+    if not target.is_secure:
+        return None
+    options = target.options
+    if given is not None:
+        for name in TLS_OPTIONS:
+            if name != "tls_server_name" and getattr(options, name) != getattr(_DEFAULTS, name):
+                raise ValueError(f"{name} and ssl_context are both given: what the context says cannot be added to")
+        return given
+    return client_context(
+        ca=options.tls_ca,
+        certificate=options.tls_certificate,
+        key=options.tls_key,
+        key_password=options.tls_key_password,
+        verify=options.tls_verify,
+        verify_host=options.tls_verify_host,
+        alpn=not target.is_websocket,  # there the protocol inside of TLS is HTTP
+    )
+
+
+_DEFAULTS = ConnectionOptions()
+
+
+def sasl_client(target: ConnectionTarget, token: str | None, given: ssl.SSLContext | None) -> SaslClient | None:
+    """What a connection brings into the SASL exchange; none over `vm://` without a name, where nobody asks.
+
+    A certificate logs in (EXTERNAL) where nothing else was given to log in with, or it was named. Whether there is one
+    in an `ssl_context` cannot be seen; the broker offers EXTERNAL only to those who have shown one.
+    """
+    options = target.options
+    if target.scheme == "vm" and target.username is None:
+        return None
+    mechanisms = options.sasl_mechanisms
+    certified = target.is_secure and (options.tls_certificate is not None or given is not None)
+    alone = target.username is None and target.password is None and token is None
+    exposed = not target.is_secure and (options.proxy is not None or not is_loopback(target.host or ""))
+    return SaslClient(
+        mechanisms,
+        target.username,
+        target.password,
+        certified and (alone or "EXTERNAL" in (mechanisms or ())),
+        token=token,
+        host=target.host,
+        port=target.port,
+        exposed=exposed and target.scheme != "vm" and not options.allow_cleartext,
+    )
+
+
+def token_now(target: ConnectionTarget) -> str | None:
+    """The token of a blocking connection, fetched anew. Raises `JMSSecurityError` where there is none to be had."""
+    found = _ask(target)
+    if inspect.isawaitable(found):
+        if inspect.iscoroutine(found):
+            found.close()
+        raise TypeError(
+            "token gave something to be awaited, which only jmsish.aio does; here it gives the token itself"
+        )
+    return None if found is None else check_token(found)
+
+
+async def token_soon(target: ConnectionTarget) -> str | None:
+    """The same for an asyncio connection, whose callable may be a coroutine function."""
+    found = _ask(target)
+    if inspect.isawaitable(found):
+        try:
+            found = await found
+        except Exception as error:
+            raise _no_token(error) from error
+        if found is None:
+            raise TypeError("the token must be a str, not NoneType")
+    return None if found is None else check_token(found)
+
+
+def _ask(target: ConnectionTarget) -> Any:
+    token = target.options.token
+    if token is None or target.scheme == "vm":
+        return None
+    try:
+        found = token()
+    except Exception as error:
+        raise _no_token(error) from error
+    if found is None:
+        raise TypeError("the token must be a str, not NoneType")
+    return found
+
+
+def _no_token(error: Exception) -> JMSSecurityError:
+    """Its text is left out: who knows what a token server says."""
+    return JMSSecurityError(f"there is no token to log in with: the callable raised {type(error).__name__}")
