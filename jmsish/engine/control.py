@@ -12,6 +12,7 @@ from .conditions import FRAMING_ERROR, NOT_ALLOWED, Fault, SessionFault
 from .endpoint import REMOTE_CLOSE, REMOTE_OPEN
 from .events import BEGUN, CLOSED, ENDED, OPENED
 from .frames import MIN_MAX_FRAME_SIZE
+from .limits import SHORTEST_IDLE_TIME_OUT
 from .performatives import BEGIN, CLOSE, END, OPEN, Begin, read_begin, read_error, read_open
 from .session import EngineSession
 
@@ -44,6 +45,10 @@ def take_open(engine: Engine, channel: int, fields: list[Any]) -> None:
     remote = read_open(fields)
     if remote.max_frame_size < MIN_MAX_FRAME_SIZE:
         raise Fault(FRAMING_ERROR, f"open.max-frame-size {remote.max_frame_size} is below {MIN_MAX_FRAME_SIZE}")
+    if remote.idle_time_out and remote.idle_time_out < SHORTEST_IDLE_TIME_OUT:
+        # Part 2, 2.4.5: who "can not, for any reason support a proposed idle timeout" closes "explaining why".
+        text = f"an idle-time-out of {remote.idle_time_out} ms, where {SHORTEST_IDLE_TIME_OUT} are the least"
+        raise Fault(NOT_ALLOWED, text)
     engine.advance(REMOTE_OPEN)
     engine.remote = remote
     engine.max_frame_out = min(remote.max_frame_size, LARGEST_FRAME)
@@ -95,6 +100,7 @@ def take_end(engine: Engine, channel: int, fields: list[Any]) -> None:
     error = read_error(fields)
     session.advance(REMOTE_CLOSE)
     del engine.remote_sessions[channel]
+    engine.remote_link_count -= len(session.remote_links)
     session.silence_remote()
     engine.session_closed(session)
     if session.fault is None:

@@ -33,8 +33,9 @@ from jmsish.types import (
 DEPTH_LIMIT = 64
 """How deep values may be nested, in both directions."""
 
-ZERO_WIDTH_LIMIT = 255
-"""The most elements of an array whose elements take no octets: its count alone would otherwise fill the memory."""
+ZERO_WIDTH_LIMIT = 16
+"""The most elements of an array whose elements take no octets: its count alone would otherwise fill the memory. An
+array takes five octets, so many arrays of many such elements would, too."""
 
 _SHORT = Struct(">h")
 _USHORT = Struct(">H")

@@ -40,7 +40,8 @@ from .endpoint import LOCAL_CLOSE, LOCAL_OPEN, Endpoint
 from .events import DELIVERED, FAILED
 from .frames import AMQP_FRAME, HEADER, MIN_MAX_FRAME_SIZE, check_frame, frame, read_descriptor
 from .handshake import Handshake
-from .heartbeat import Heartbeat
+from .heartbeat import Heartbeat, pass_time
+from .limits import DEFAULT_LIMITS, Limits
 from .link import FAST_LAYOUT_SIZE, Link
 from .outgoing import resume
 from .performatives import NAMES, Open, decode_list, encode_close, encode_open, performative_code
@@ -82,6 +83,7 @@ class Engine(Endpoint):
         sasl: SaslClient | SaslServer | None = None,
         incoming_window: int = INCOMING_WINDOW,
         discard_limit: int = DISCARD_LIMIT,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         super().__init__()
         if max_frame_size < MIN_MAX_FRAME_SIZE:
@@ -97,7 +99,8 @@ class Engine(Endpoint):
         self.discard_limit = discard_limit
         self.mute = False
         self._handshake = Handshake(server, sasl, hostname)
-        self._heartbeat = Heartbeat(idle_timeout, opening_timeout)
+        self.limits = limits
+        self._heartbeat = Heartbeat(idle_timeout, opening_timeout, limits.frame_timeout)
         self._init_state()
 
     def _init_state(self) -> None:
@@ -117,6 +120,8 @@ class Engine(Endpoint):
         self.report = self._events.append
         self._chunks: list[bytes] = []
         self._chunked = self._needed = 0
+        self.remote_link_count = 0
+        self._answered = 0  # Octets of answers that were given and not taken.
         self.frames_limit = MIN_MAX_FRAME_SIZE  # W13: until the peer's open.
 
     # -- what the owner asks -------------------------------------------------------------------------------------------
@@ -167,7 +172,7 @@ class Engine(Endpoint):
     def _take_frames(self) -> bytes:
         octets = b"".join(self.out)
         self.out.clear()
-        self.out_size = 0
+        self.out_size = self._answered = 0
         self._heartbeat.wrote = True
         if self.throttled:
             resume(self)
@@ -186,20 +191,7 @@ class Engine(Endpoint):
         """Send an empty frame or give up on the peer, where it is time; the next moment to ask, if any."""
         if self.mute:
             return None
-        if not self.local_open:
-            late, deadline = self._heartbeat.await_open(now)
-            if late:
-                self.fail(*self._heartbeat.late())
-            return None if late else deadline
-        remote = self.remote.idle_time_out if self.remote is not None else None
-        expired, beat, deadline = self._heartbeat.tick(now, remote)
-        if expired:
-            self.fail(*self._heartbeat.verdict())
-            return None
-        if beat and not self.out and not self.unflushed:
-            self.out.append(Heartbeat.FRAME)
-            self.out_size += len(Heartbeat.FRAME)
-        return deadline
+        return pass_time(self, self._heartbeat, now, bool(self._chunks))
 
     def why_mute(self, otherwise: str) -> str:
         """The sentence that answers a verb which cannot be obeyed any more."""
@@ -325,13 +317,15 @@ class Engine(Endpoint):
         self._heartbeat.read = True
         if type(data) is not bytes:
             data = bytes(data)
-        if self._chunks:
+        going_on = bool(self._chunks)
+        if going_on:
             self._chunks.append(data)
             self._chunked += len(data)
             if self._chunked < self._needed:
                 return
             data = b"".join(self._chunks)
             self._chunks = []
+        said = self.out_size
         try:
             pos = 0
             if not self._handshake.done:
@@ -345,7 +339,12 @@ class Engine(Endpoint):
             self.fail(INTERNAL_ERROR, f"{type(error).__name__}: {error}")
             return
         if pos < len(data) and not self._deaf:
+            if pos or not going_on:
+                self._heartbeat.begin_frame()
             self._keep(data[pos:])
+        self._answered += self.out_size - said
+        if self._answered > self.limits.max_answers:
+            self.fail(*self.limits.answers_refused())
 
     def _keep(self, rest: bytes) -> None:
         """A frame that has not come whole: its rest is waited for."""

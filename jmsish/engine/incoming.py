@@ -78,12 +78,16 @@ def take_attach(session: EngineSession, data: bytes, pos: int, end: int) -> None
     if not attach.is_receiver and attach.initial_delivery_count is None:
         # Part 2, 2.7.3: "This MUST NOT be null if role is sender".
         raise SessionFault(INVALID_FIELD, f"the attach of {attach.name!r} as sender has no initial-delivery-count")
+    engine = session.engine
+    if engine.remote_link_count >= engine.limits.max_links:
+        raise Fault(RESOURCE_LIMIT_EXCEEDED, f"more than {engine.limits.max_links} links are attached")
     link = session.take_awaiting(attach.name, attach.is_receiver)
     if link is None:
         link = _new_link(session, attach)
     _record(link, attach)
     link.advance(REMOTE_OPEN)
     session.remote_links[attach.handle] = link
+    engine.remote_link_count += 1
     if not link.local_closed:
         link.arm()
         session.engine.report((ATTACHED, link))
@@ -129,6 +133,7 @@ def take_detach(session: EngineSession, data: bytes, pos: int, end: int) -> None
     handle, closed, error = read_detach(decode_list(data, pos, end, "detach"))
     link = _link_at(session, handle, "detach")
     del session.remote_links[handle]
+    session.engine.remote_link_count -= 1
     reported = link.fault is not None
     partial, link.current = link.current, None
     if partial is not None:
