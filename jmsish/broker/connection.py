@@ -438,9 +438,20 @@ class ServerConnection:
         """Say goodbye from here."""
         self.end("the connection was closed by the broker" if error is None else str(error))
         self.engine.close(error)
-        self._at_hand.clear()
+        self._drop_rest()
         self._farewell = inf
         self.broker.touch(self)
+
+    def _drop_rest(self) -> None:
+        """What came in the same batch is not heard any more; what it would have settled is given up with the rest."""
+        settlement = self.broker.settlement
+        for event in self._at_hand:
+            if event[0] == events.DISPOSED:
+                for delivery in event[2]:
+                    consumer = delivery.link.context
+                    if isinstance(consumer, OutgoingLink):
+                        consumer.give_up(settlement, delivery)
+        self._at_hand.clear()
 
     def _await_close(self, now: float) -> float | None:
         """The peer has a moment to answer our close; when it is over, if it has not."""

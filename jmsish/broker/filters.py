@@ -20,6 +20,7 @@ from jmsish.broker.headers import X_MATCH, Criteria
 from jmsish.broker.intake import subject_of
 from jmsish.broker.patterns import ANY, matcher, normalised
 from jmsish.broker.refusals import INVALID_FIELD, Refusal
+from jmsish.engine.decoding import DecodeError
 from jmsish.engine.selecting import Predicate, predicate
 from jmsish.errors import InvalidSelectorError
 from jmsish.selector import Selector
@@ -234,7 +235,10 @@ def _by_subject(wish: Wish) -> Predicate:
     wanted: Callable[[str], bool] = {wish.value}.__contains__ if wish.kind == DIRECT else matcher(wish.value)
 
     def selects(payload: bytes, count: int) -> bool:
-        return wanted(subject_of(payload))
+        try:
+            return wanted(subject_of(payload))
+        except DecodeError:
+            return False  # whoever sent it: what cannot be read is wanted by nobody who looks at it
 
     return selects
 

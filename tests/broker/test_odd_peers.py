@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from jmsish.broker import Broker
+from jmsish.engine.codec import AMQP_VALUE, encode_message
 from jmsish.engine.values import encode
-from jmsish.types import Long, ULong
+from jmsish.types import Described, Long, ULong
 from tests.wire.frames import AMQP_HEADER, RECEIVER, SENDER, Frame, Raw, composite, read, write
 
 BEGIN = {"next_outgoing_id": 0, "incoming_window": 100, "outgoing_window": 100}
@@ -121,3 +122,33 @@ def test_a_number_of_a_flow_is_one_that_fits() -> None:
     said = Odd().say(write("begin", **BEGIN), attach(), large)
     assert names(said) == ["close"] and said[0].condition == "amqp:decode-error"
     assert "flow.link-credit cannot be a ULong" in said[0].description
+
+
+def test_a_message_whose_subject_cannot_be_read_harms_nobody_who_looks_at_subjects() -> None:
+    odd = Odd()
+    filters = {"filter": {"by-key": Described(ULong(0x0000468C00000000), "k")}}
+    odd.say(write("begin", **BEGIN), attach(source=composite("source", address="q", **filters)))
+    odd.say(write("flow", handle=0, delivery_count=0, link_credit=10, **FLOW))
+    odd.say(attach(1, role=SENDER, target=composite("target", address="q"), initial_delivery_count=0))
+    unreadable = b"\x00\x53\x73\xc0\x06\x04\x40\x40\x40\x65" + b"\x00\x53\x77\xa1\x01m"
+    readable = encode_message(properties=[None, None, None, "k"], body=(AMQP_VALUE, "m"))
+    said = odd.say(*(
+        write("transfer", 0, payload, handle=1, delivery_id=number, delivery_tag=b"t", settled=True)
+        for number, payload in enumerate([unreadable, readable])
+    ))  # fmt: skip
+    assert [frame.payload for frame in said if frame.name == "transfer"] == [readable]
+    assert odd.broker.queue("q").available == 1, "it waits for who does not look"
+
+
+def test_what_is_settled_behind_a_message_that_closes_the_connection_goes_back() -> None:
+    odd = Odd(Broker("odd", {"policy": {"max_message_size": 100}}, clock=lambda: 1.0))
+    odd.say(write("begin", **BEGIN), attach(0, role=SENDER, target=composite("target", address="q"),
+                                            initial_delivery_count=0), attach(1))  # fmt: skip
+    small = encode_message(body=(AMQP_VALUE, "m"))
+    odd.say(write("transfer", 0, small, handle=0, delivery_id=0, delivery_tag=b"t", settled=True))
+    said = odd.say(write("flow", handle=1, delivery_count=0, link_credit=10, **FLOW))
+    assert names(said) == ["transfer"] and odd.broker.queue("q").acquired == 1
+    large = write("transfer", 0, small + bytes(100), handle=0, delivery_id=1, delivery_tag=b"u")
+    said = odd.say(large, write("disposition", role=RECEIVER, first=0, settled=True, state=composite("accepted")))
+    assert names(said)[-1] == "close" and said[-1].description == "Message size exceeded"
+    assert odd.broker.queue("q").available == 1 and odd.broker.queue("q").acquired == 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -125,13 +126,16 @@ class Attacker:
 class Arena(World):
     """The broker, who attacks it, and the client that must not feel it."""
 
-    def __init__(self) -> None:
-        super().__init__(configuration())
+    def __init__(self, variant: int = 0) -> None:
+        """``variant`` chooses among the configurations; the same ones come again and again."""
+        super().__init__(configuration(variant))
         self.attackers: dict[int, Attacker] = {}
         self.steps: list[Step] = []
         """What was done since the last sweep."""
         self.longest = 0.0
         """Seconds of work that the longest step took."""
+        self.ended: Counter[str] = Counter()
+        """How the connections of the attackers ended, by the condition that the broker said."""
         self.bystander = Bystander(self)
 
     # --- steps
@@ -172,6 +176,8 @@ class Arena(World):
         attacker = self.attackers.pop(number, None)
         if attacker is not None:
             attacker.over = True
+            error = attacker.connection.engine.error
+            self.ended["without an error" if error is None else error.condition] += 1
             attacker.connection.receive_eof()
             attacker.connection.take_output()
             self.broker.step()

@@ -30,7 +30,6 @@ class Report:
 
     conversations: int = 0
     octets: int = 0
-    heard: int = 0
     finds: Counter[str] = field(default_factory=Counter)
     memory: list[tuple[int, int, int]] = field(default_factory=list)
     """Conversations, octets resident, objects that the collector knows; each after a sweep."""
@@ -59,7 +58,7 @@ class Campaign:
         self._begin()
 
     def _begin(self) -> None:
-        self.arena = Arena()
+        self.arena = Arena(self.seed)
         for _ in range(20):
             self.arena.bystander.work()
         self.report.alone += self.arena.bystander.times
@@ -114,7 +113,7 @@ class Campaign:
         frames = self.mutator.mutate(frames)
         yield ("accept", number, trusted)
         reads = rng.random() < 0.85
-        patience = rng.randint(2, len(frames) + 2)
+        patience = 1 if rng.random() < 0.5 else rng.randint(2, len(frames) + 2)
         for start in range(0, len(frames), patience):
             for octets in self.pieces(rng, number, frames[start : start + patience]):
                 self.report.octets += len(octets)
@@ -122,7 +121,6 @@ class Campaign:
                 if reads:
                     yield ("take", number)
         if rng.random() < 0.9:
-            self.note_end(number)
             yield ("eof", number)
 
     def pieces(self, rng: Random, number: int, frames: list[Said]) -> list[bytes]:
@@ -135,17 +133,12 @@ class Campaign:
             octets[at] = spoiled(rng, octets[at])
         return chunks(rng, octets)
 
-    def note_end(self, number: int) -> None:
-        attacker = self.arena.attackers.get(number)
-        if attacker is not None:
-            self.report.heard += attacker.heard
-            error = attacker.connection.engine.error
-            self.report.ended["the peer went" if error is None else error.condition] += 1
-
     def gather(self) -> None:
         report, arena = self.report, self.arena
         report.longest = max(report.longest, arena.longest)
         report.times += arena.bystander.times
+        report.ended += arena.ended
+        arena.ended.clear()
         arena.bystander.times.clear()
         if report.conversations // 10_000 > len(report.memory) or not report.memory:
             gc.collect()
@@ -163,7 +156,7 @@ class Campaign:
             print(f"FOUND after {self.report.conversations}: {place}", file=self.log, flush=True)
             traceback.print_exception(error, file=self.log)
             if self.folder is not None:
-                small = reduced(steps, lambda fewer: replayed(fewer) == place, tries=600)
+                small = reduced(steps, lambda fewer: replayed(fewer, self.seed) == place, tries=600)
                 name = f"{self.seed}-{self.report.conversations}.txt"
                 self.folder.mkdir(parents=True, exist_ok=True)
                 (self.folder / name).write_text(f"# {place}\n{written(small)}")
@@ -171,10 +164,10 @@ class Campaign:
         self._begin()
 
 
-def replayed(steps: list[Step]) -> str | None:
+def replayed(steps: list[Step], variant: int = 0) -> str | None:
     """The place of the fault that these steps find in a new broker, if they find one."""
     with watched():
-        arena = Arena()
+        arena = Arena(variant)
         try:
             for step in steps:
                 arena.play(step)

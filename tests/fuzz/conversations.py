@@ -73,6 +73,11 @@ class Speaker:
         self.rng = rng
         self.frames: list[Said] = []
         self.sessions: list[Session] = []
+        self.home = rng.choice(QUEUES)
+        """Where much of it goes, and comes from, so that there is something to receive and to settle."""
+
+    def address(self) -> str:
+        return self.home if self.chance(0.5) else self.rng.choice(ADDRESSES)
 
     def chance(self, share: float) -> bool:
         return self.rng.random() < share
@@ -95,7 +100,10 @@ class Speaker:
         rng = self.rng
         if self.chance(0.4):
             self.frames.append(Said(None, octets=SASL_HEADER))
-            if self.chance(0.5):
+            if self.chance(0.05):
+                self.frames.append(say("sasl-init", mechanism="SCRAM-SHA-256", initial_response=b"n,,n=alice,r=abcd"))
+                self.frames.append(say("sasl-response", response=b"c=biws,r=abcd,p=AAAA"))
+            elif self.chance(0.5):
                 self.frames.append(say("sasl-init", mechanism="ANONYMOUS", initial_response=b"anybody"))
             else:
                 password = rng.choice((PASSWORD, PASSWORD, "wrong"))
@@ -139,7 +147,8 @@ class Speaker:
     def act(self) -> None:
         session = self.rng.choice(self.sessions)
         acts: list[tuple[int, Callable[[Session], None]]] = [
-            (6, self.send), (6, self.receive), (2, self.transact), (2, self.manage), (2, self.detach), (1, self.end),
+            (6, self.send), (6, self.receive), (2, self.transact), (2, self.manage), (1, self.freeze),
+            (2, self.take_in_transaction), (2, self.detach), (1, self.end),
             (3, self.flow), (3, self.dispose), (1, self.attach_again),
         ]  # fmt: skip
         (act,) = self.rng.choices([each for _, each in acts], [weight for weight, _ in acts])
@@ -226,7 +235,7 @@ class Speaker:
         if self.chance(0.15):
             return Part("target", {"dynamic": True, "dynamic_node_properties": self.node_properties(),
                                    "capabilities": self.capabilities()})  # fmt: skip
-        address = None if self.chance(0.15) else self.rng.choice(ADDRESSES)
+        address = None if self.chance(0.15) else self.address()
         return Part("target", {"address": address, "durable": self.rng.choice((None, 2)),
                                "capabilities": self.capabilities()})  # fmt: skip
 
@@ -273,7 +282,7 @@ class Speaker:
             if self.chance(0.2):
                 properties += [None, None, None, None, rng.choice(("g", "h")), UInt(rng.randint(0, 2))]
         application = {"a": rng.randint(0, 5), "b": "xyz", "c": "u"} if self.chance(0.4) else None
-        text = "m" * rng.choice((0, 1, 1, 10, 300, 3000))
+        text = "m" * rng.choice((0, 1, 1, 10, 10, 300, 300, 3000, 3000, 70_000 if self.chance(0.1) else 6000))
         body = (AMQP_VALUE, text) if self.chance(0.7) else (DATA, text.encode())
         return encode_message(header=header, annotations=annotations, properties=properties,
                               application_properties=application, body=body)  # fmt: skip
@@ -318,7 +327,7 @@ class Speaker:
             return Part("source", {"dynamic": True, "dynamic_node_properties": self.node_properties(),
                                    "capabilities": self.capabilities()})  # fmt: skip
         return Part("source", {
-            "address": rng.choice(ADDRESSES),
+            "address": self.address(),
             "durable": rng.choice((None, None, 0, 2)),
             "expiry_policy": rng.choice((None, None, "never", "session-end", "connection-close", "link-detach")),
             "timeout": rng.choice((None, None, 0, 5)),
@@ -388,7 +397,56 @@ class Speaker:
         self.say("transfer", session, Command(command), handle=link.handle, delivery_id=number,
                  delivery_tag=number.to_bytes(4, "big"), settled=self.rng.choice((None, None, True)))  # fmt: skip
 
+    def take_in_transaction(self, session: Session) -> None:
+        """A transaction as it is meant: work of both kinds, and its end."""
+        self.transact(session)
+        controls = [link for link in session.links if link.kind == "control"]
+        link = self.attach(
+            session, True, "sender", source=Part("source"), target=Part("target", {"address": self.home})
+        )
+        for settled in (True, None):
+            self.transfer(session, link, self.message(), settled=settled, state=None)
+            self.transfer(session, link, self.message(), state=Part("transactional-state", {"txn_id": Txn()}))
+        source = Part("source", {"address": self.home, "outcomes": OUTCOMES, "default_outcome": self.outcome(True)})
+        reader = self.attach(session, False, "receiver", source=source, target=Part("target", {"address": "answers"}))
+        properties = {"txn-id": Txn()} if self.chance(0.2) else None
+        self.say("flow", session, next_incoming_id=0, incoming_window=2048, next_outgoing_id=session.delivery,
+                 outgoing_window=2048, handle=reader.handle, delivery_count=0, link_credit=5,
+                 properties=properties)  # fmt: skip
+        for first in range(3):
+            state = Part("transactional-state", {"txn_id": Txn(), "outcome": self.outcome(True)})
+            self.say("disposition", session, role=RECEIVER, first=first, settled=self.rng.choice((None, True)),
+                     state=state)  # fmt: skip
+        if self.chance(0.3):
+            self.detach(session)
+        if controls:
+            self.command(session, controls[0], Part("discharge", {"txn_id": Txn(), "fail": self.chance(0.4)}))
+
     # --- management
+
+    def freeze(self, session: Session) -> None:
+        """A freeze by request, what it holds up, and its end."""
+        self.manage(session)
+        asks = next(link for link in session.links if link.kind == "management")
+        name, key = self.rng.choice((("direct", "k"), ("topic", "a.b"), ("fanout", "")))
+        item = {"queue": self.home, "key": key}
+        limits = {"timeout": 1, "max_hold": self.rng.choice((1, 5, 30))}
+        self.transfer(session, asks, Asking("FREEZE", "exchange", {"exchanges": [name], **limits}))
+        target = Part("target", {"address": f"{name}/{key}", "capabilities": self.capabilities()})
+        sender = self.attach(session, True, "sender", source=Part("source"), target=target)
+        for _ in range(self.rng.randint(0, 3)):
+            self.transfer(session, sender, self.message())
+        if self.chance(0.5):
+            source = Part("source", {"address": name, "filter": self.filters() if self.chance(0.3) else None})
+            self.attach(session, False, "receiver", source=source, target=Part("target", {"address": "answers"}))
+        for operation in ("BIND", "UNBIND", "REBIND"):
+            if self.chance(0.3):
+                body = {"add": [item], "remove": [item]} if operation == "REBIND" else {"exchange": name, **item}
+                body = {**body, "lease": Lease()} if self.chance(0.7) else body
+                self.transfer(session, asks, Asking(operation, "exchange", body, {"name": name}))
+        if self.chance(0.7):
+            end = Asking(self.rng.choice(("THAW", "CANCEL")), "exchange", {"lease": Lease()})
+            self.transfer(session, asks, end)
 
     def manage(self, session: Session) -> None:
         known = [link for link in session.links if link.kind == "management"]

@@ -31,9 +31,15 @@ BINDINGS = [
 ]  # fmt: skip
 
 
-def configuration() -> dict[str, Any]:
+OVERSIZE: tuple[dict[str, Any], ...] = (
+    {"max_message_size": 5000, "on_oversize": "link"}, {}, {"max_message_size": 5000, "on_oversize": "connection"},
+)  # fmt: skip
+
+
+def configuration(variant: int) -> dict[str, Any]:
+    policy = {"transaction_timeout": 20.0, "max_transaction_size": 500, **OVERSIZE[variant % len(OVERSIZE)]}
     return {
-        "policy": {"transaction_timeout": 20.0, "max_transaction_size": 500},
+        "policy": policy,
         "users": {USER: {"password": PASSWORD}},
         "queues": QUEUES,
         "exchanges": EXCHANGES,
