@@ -40,12 +40,6 @@ from jmsish.engine.outcomes import AmqpError
 from jmsish.engine.sasl import Question
 from jmsish.errors import InvalidDestinationError
 
-MAX_FRAME_SIZE = 1 << 17
-CHANNEL_MAX = 4095
-IDLE_TIMEOUT = 60.0
-OPENING_TIMEOUT = 10.0
-"""Seconds a peer has to say who it is and to open; who says nothing holds a socket for no longer."""
-
 SEARCHES_A_STEP = 4
 """Of queues in which consumers look for what they select, so many look on in one step; the others have their turn."""
 
@@ -83,6 +77,7 @@ class Broker:
         """Connections that may have output."""
         self._timers = Timers()
         self._numbers = count(1)
+        self._engine_limits = self.config.caps.of_engine()
 
     # --- driven by the driver
 
@@ -100,13 +95,15 @@ class Broker:
         ``certificate`` is what TLS has verified of the peer, and ``exposed`` says that others can read the wire.
         """
         asked = self.authentication.offer(trusted=trusted, identity=identity, certificate=certificate, exposed=exposed)
+        caps = self.config.caps
         engine = engine_kind()(
             server=True,
             container_id=f"jmsish-broker-{self.name}",
-            max_frame_size=MAX_FRAME_SIZE,
-            channel_max=CHANNEL_MAX,
-            idle_timeout=IDLE_TIMEOUT,
-            opening_timeout=OPENING_TIMEOUT,
+            max_frame_size=caps.max_frame_size,
+            channel_max=caps.max_sessions - 1,
+            idle_timeout=caps.idle_timeout or None,
+            opening_timeout=caps.opening_timeout or None,
+            limits=self._engine_limits,
             offered_capabilities=CAPABILITIES,
             properties=describe(VERSION),
             sasl=asked,

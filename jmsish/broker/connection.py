@@ -172,7 +172,7 @@ class ServerConnection:
         for consumer in stalled:
             if consumer.gone:
                 continue
-            if consumer.link.session.backlog:
+            if consumer.link.session.backlog or consumer.is_full:
                 self.stalled.append(consumer)
             else:
                 ask(consumer)

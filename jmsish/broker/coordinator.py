@@ -6,6 +6,7 @@ from collections import deque
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Final
 
+from jmsish.broker.refusals import RESOURCE_LIMIT_EXCEEDED
 from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Transaction
 from jmsish.engine.outcomes import (
     ACCEPTED,
@@ -84,6 +85,11 @@ class ControlLink:
         if command.global_id is not None:
             # Only a coordinator of distributed transactions takes one (4.5.2), and errors are transaction-errors (4.2).
             self._refuse(delivery, AmqpError(UNKNOWN_ID, "only local transactions: no global-id can be joined"))
+            return
+        most = self._connection.broker.config.caps.max_transactions
+        if most and len(self._connection.transactions) >= most:
+            text = f"{most} transactions are declared on this connection and not discharged, and at most so many"
+            self._refuse(delivery, AmqpError(RESOURCE_LIMIT_EXCEEDED, text))
             return
         txn_id = token_bytes(_ID_LENGTH)
         transaction = Transaction(txn_id, self._connection, self)

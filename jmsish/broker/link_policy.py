@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jmsish.broker.intake import Intake
 from jmsish.broker.names import MANAGEMENT, TEMPORARY
 from jmsish.broker.queues import Arrival
-from jmsish.broker.refusals import RESOURCE_LIMIT_EXCEEDED, UNAUTHORIZED_ACCESS, Refusal
+from jmsish.broker.refusals import INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED, UNAUTHORIZED_ACCESS, Refusal
 from jmsish.engine.codec import USER_ID, bare_offset, property_at
 from jmsish.engine.outcomes import AmqpError, Coordinator, Source, Target
 
@@ -50,6 +50,15 @@ def note_denied(connection: ServerConnection, link: Link, denied: Refusal) -> No
 
 def check_count(connection: ServerConnection, link: Link) -> None:
     """There may be one link more."""
+    caps = connection.broker.config.caps
+    if caps.max_links and connection.engine.remote_link_count > caps.max_links:
+        # Nobody's policy, and not a line in the log for each frame of a flood.
+        connection.broker.denials.link_denied(connection.grant.vhost, sender=not link.is_sender)
+        raise Refusal(RESOURCE_LIMIT_EXCEEDED, f"a connection has at most {caps.max_links} links")
+    length = len(link.name.encode())
+    if length > caps.max_name_length:
+        text = f"the name of a link has {length} octets, and at most {caps.max_name_length}"
+        raise Refusal(INVALID_FIELD, text, {"field": "name"})
     grant = connection.grant
     most = grant.max_receivers if link.is_sender else grant.max_senders
     if most is None or isinstance(link.remote_target, Coordinator):

@@ -42,6 +42,7 @@ class OutgoingLink(Consumer):
 
     __slots__ = (
         "_largest",
+        "_most_unsettled",
         "_returned",
         "_touched",
         "by_name",
@@ -84,6 +85,7 @@ class OutgoingLink(Consumer):
         """It reads that queue by its name: the subscription does not end because it is closed."""
         self._largest = link.remote_max_message_size or maxsize
         """What the receiver takes at most, in octets."""
+        self._most_unsettled = connection.broker.config.caps.max_unsettled or maxsize
         self.gone = False
         """Link or session are over: nothing can be said to the receiver any more."""
         self._returned: list[Entry] | None = None
@@ -95,7 +97,8 @@ class OutgoingLink(Consumer):
         link = self.link
         if link.credit <= 0:
             return False
-        if self.connection.room > 0 and not link.session.backlog:
+        session = link.session
+        if self.connection.room > 0 and not session.backlog and len(session.outgoing) < self._most_unsettled:
             return True
         self.connection.stalled.append(self)
         return False
@@ -103,6 +106,14 @@ class OutgoingLink(Consumer):
     def lacks_room(self) -> bool:
         link = self.link
         return link.credit > 0 and (self.connection.room <= 0 or bool(link.session.backlog))
+
+    @property
+    def is_full(self) -> bool:
+        """The session has all the unsettled messages it may have: it settles some before it gets more.
+
+        That is no want of room, which a drain would wait for: who settles only after the drain would wait for ever.
+        """
+        return len(self.link.session.outgoing) >= self._most_unsettled
 
     def deliver(self, entry: Entry) -> None:
         payload = entry.payload

@@ -13,6 +13,7 @@ from typing import Any, Final
 from jmsish.broker.authentication import AuthenticationConfig
 from jmsish.broker.bindings import Binding
 from jmsish.broker.config.authentication import read_authentication
+from jmsish.broker.config.caps import Caps, read_limits
 from jmsish.broker.config.exchanges import ExchangeConfig, bindings_of, exchanges_of
 from jmsish.broker.config.faults import Faults, Table
 from jmsish.broker.config.limits import MAX_TRANSACTION_SIZE, read_policy
@@ -25,7 +26,17 @@ from jmsish.broker.policy import QueueSettings
 from jmsish.broker.users import User
 from jmsish.broker.vhosts import DEFAULT, MAX_CONNECTIONS, VhostSettings
 
-SECTIONS: Final = ("policy", "authentication", "users", "vhosts", "queues", "exchanges", "bindings", "listeners")
+SECTIONS: Final = (
+    "policy",
+    "authentication",
+    "users",
+    "vhosts",
+    "queues",
+    "exchanges",
+    "bindings",
+    "listeners",
+    "limits",
+)
 NOT_YET: Final = ("connectors", "link_routes", "addresses", "router")
 """Sections that the reference knows and this version does not serve: refused by name, never silently ignored."""
 
@@ -59,6 +70,8 @@ class BrokerConfig:
     exchanges: Mapping[str, ExchangeConfig] = field(default_factory=dict)
     bindings: tuple[Binding, ...] = ()
     listeners: tuple[ListenerConfig, ...] = ()
+    caps: Caps = Caps()
+    """What one peer may cost: the section ``[limits]``."""
 
     @classmethod
     def from_mapping(cls, config: Mapping[str, Any] | BrokerConfig | None) -> BrokerConfig:
@@ -81,6 +94,7 @@ class BrokerConfig:
             exchanges=exchanges,
             bindings=bindings_of(whole, exchanges, queues),
             listeners=read_listeners(whole),
+            caps=read_limits(whole),
         )
         if 0 < read.max_queues < len(queues):
             faults.add(f"[policy] max_queues is {read.max_queues}, and [queues] has {len(queues)}")
