@@ -183,7 +183,7 @@ class Admission:
         """Make a group of a virtual host, or give one that is there these settings beside its own."""
         groups = self.groups_of(vhost)
         if fresh is not None and fresh == (name in groups):
-            raise LookupError(_there("group", name, not fresh))
+            raise LookupError(_there("group", name, fresh))
         written = {} if name not in groups else groups[name].described()
         for listed, pattern in (("sources", "source_pattern"), ("targets", "target_pattern")):
             for said, other in ((listed, pattern), (pattern, listed)):
@@ -227,7 +227,7 @@ class Admission:
         known = self.vhosts.get(name)
         if fresh is not None and fresh == (known is not None):
             hint = "" if fresh else f"; {near_miss(name, tuple(self.vhosts))}"
-            raise LookupError(f"{_there('virtual host', name, not fresh)}{hint}")
+            raise LookupError(f"{_there('virtual host', name, fresh)}{hint}")
         return known
 
     def _names(self) -> dict[str, tuple[str, ...]]:

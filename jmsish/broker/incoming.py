@@ -104,12 +104,11 @@ class IncomingLink:
             inboxes = dict.fromkeys(each.inbox for each in self._fed_queues(self.topic))
             blocking = [each for each in inboxes if each.settings.overflow == "block"]
             credit = max(0, min(map(self._room_in, blocking), default=CREDIT) - self.waiting)
-            if link.credit > credit:
-                # Only what was said before the limit was known: "the receiver MAY decrease the link-credit" (2.6.7).
-                self._grant(credit)
         else:
             credit = max(0, SMALL_CREDIT - self.waiting)
-        if credit and link.credit * 2 <= credit:
+        # What was said before others filled the queue, or before it was known to be the one that messages go to, is
+        # taken back: "the receiver MAY decrease the link-credit" (2.6.7).
+        if link.credit > credit or (credit and link.credit * 2 <= credit):
             self._grant(credit)
 
     def _grant(self, credit: int) -> None:

@@ -222,6 +222,12 @@ class Sender(End):
             self.world.run()
         return answers
 
+    def send_octets(self, payload: bytes, **options: Any) -> list[Any]:
+        """Send one message as it is; what was answered."""
+        answers = self.transfer(payload, **options)
+        self.world.run()
+        return answers
+
     def transfer(self, payload: bytes, *, state: Any = None, settled: bool = False) -> list[Any]:
         answers: list[Any] = []
         self.link.send(payload, state=state, settled=settled, context=answers)

@@ -114,10 +114,9 @@ def _access(table: Table, role: str) -> Access:
     listed, pattern = f"{role}s", f"{role}_pattern"
     if listed in table and pattern in table:
         table.faults.add(f"{table.where}: {listed} and {pattern} are two forms of the same; say one of them")
-    for key, check in ((listed, check_item), (pattern, check_pattern)):
-        for text in table.texts(key):
+    items, patterns = table.texts(listed), table.texts(pattern)
+    for key, check, texts in ((listed, check_item, items), (pattern, check_pattern, patterns)):
+        for text in texts:
             with table.faults.caught(f"{table.where} {key}"):
                 check(text)
-    if table.get(pattern) is not None:
-        return Access(patterns=table.texts(pattern))
-    return Access(items=table.texts(listed))
+    return Access(patterns=patterns) if pattern in table else Access(items=items)

@@ -1,0 +1,209 @@
+"""The policy changed while the broker runs, by management and in the process; and the figures that it keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jmsish.broker import ConfigurationError, Denials, VhostDenials
+from jmsish.types import Symbol, UInt
+from tests.broker.policies import OPEN, as_user, config, group, is_let_in, world
+from tests.broker.test_management import ask
+from tests.broker.test_policy_rights import ask as ask_as
+from tests.broker.world import World
+
+VHOST = "$default"
+
+
+def test_a_vhost_is_created_read_updated_and_deleted(world: World) -> None:
+    status, _, made = ask(world, "CREATE", "vhost", {"max_connections": UInt(5), "aliases": [Symbol("second")],
+                          "groups": {"all": {"users": ["*"], "remote_hosts": ["*"]}}}, name="shop")  # fmt: skip
+    assert status == 201 and made["name"] == "shop" and made["max_connections"] == 5
+    assert made["groups"]["all"]["sources"] == [] and made["connections_approved"] == 0
+    assert world.connect(hostname="second").connection.grant.vhost == "shop"
+    status, _, read = ask(world, "READ", "vhost", name="shop")
+    assert (status, read["connections_current"], read["per_user"], read["per_host"]) == (
+        200, 1, {"anonymous": 1}, {"memory": 1}
+    )  # fmt: skip
+    status, _, now = ask(world, "UPDATE", "vhost", {"max_connections": 7}, name="shop")
+    assert status == 200 and now["max_connections"] == 7 and now["aliases"] == ["second"] and now["groups"]
+    assert ask(world, "DELETE", "vhost", name="shop")[0] == 204
+    assert ask(world, "READ", "vhost", name="shop")[0] == 404
+    assert world.connect(hostname="second").connection.grant.vhost == VHOST
+
+
+def test_a_group_is_created_read_updated_and_deleted(world: World) -> None:
+    name = f"{VHOST}/staff"
+    status, _, made = ask(world, "CREATE", "group", {"users": ["joe"], **OPEN, "max_senders": 1}, name=name)
+    assert status == 201 and made["identity"] == name and made["vhost"] == VHOST and made["max_senders"] == 1
+    assert as_user(world).connection.grant.max_senders == 1
+    status, _, now = ask(world, "UPDATE", "group", {"target_pattern": ["a.#"]}, name=name)
+    assert status == 200 and now["target_pattern"] == ["a.#"] and "targets" not in now and now["sources"] == ["*"]
+    grant = as_user(world).connection.grant
+    assert grant.may_send_to("a.b") and not grant.may_send_to("b") and grant.max_senders == 1
+    assert ask(world, "READ", "group", name=name)[2]["users"] == ["joe"]
+    assert ask(world, "DELETE", "group", name=name)[0] == 204
+    assert ask(world, "READ", "group", name=name)[0] == 404
+    assert as_user(world).connection.grant.group == "$default"
+
+
+def test_what_holds_for_the_whole_broker_is_read_and_updated(world: World) -> None:
+    status, _, found = ask(world, "READ", "policy", name="x")
+    assert (status, found["max_connections"], found["max_queues"], found["total_denials"]) == (200, 65535, 0, 0)
+    assert ask(world, "UPDATE", "policy", {"max_queues": 1, "auto_create": False}, name="x")[0] == 200
+    assert world.connect().sender("q").detached
+    world.broker.declare_queue("q")
+    assert ask(world, "CREATE", "queue", name="r")[0] == 409
+    assert ask(world, "UPDATE", "policy", {"max_connections": 1}, name="x")[2]["max_connections"] == 1
+    assert world.connect().connection.closed
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind", "name", "body", "status", "says"),
+    [
+        ("CREATE", "vhost", VHOST, {}, 409, "there is a virtual host '$default' already"),
+        ("UPDATE", "vhost", "$defult", {}, 404, "did you mean '$default'?"),
+        ("DELETE", "vhost", "shop", None, 404, "there is no virtual host 'shop'"),
+        ("CREATE", "group", f"{VHOST}/{VHOST}", {}, 409, "there is a group '$default' already"),
+        ("UPDATE", "group", f"{VHOST}/staff", {}, 404, "there is no group 'staff'"),
+        ("READ", "group", "shop/staff", None, 404, "there is no virtual host 'shop'"),
+        ("READ", "group", "staff", None, 400, "vhost/group"),
+        ("CREATE", "vhost", "shop", {"max_conections": 1}, 400, "did you mean 'max_connections'?"),
+        ("CREATE", "vhost", "shop", {"allow_unknown_user": "True"}, 400, "must be true or false, not 'True'"),
+        ("CREATE", "vhost", "shop", {"aliases": [VHOST]}, 400, "is a name of the virtual host '$default' already"),
+        ("UPDATE", "group", f"{VHOST}/{VHOST}", {"max_senders": -1}, 400, "[vhosts.$default.groups.$default]"),
+        ("UPDATE", "group", f"{VHOST}/{VHOST}", {"sources": [], "source_pattern": []}, 400, "two forms of the same"),
+        ("UPDATE", "policy", "x", {"on_oversize": "session"}, 400, "must be one of connection, link"),
+        ("DELETE", "policy", "x", None, 501, "READ, UPDATE, RESET"),
+    ],
+)
+def test_what_is_wrong_is_refused_and_changes_nothing(
+    world: World, operation: str, kind: str, name: str, body: Any, status: int, says: str
+) -> None:
+    before = (world.broker.admission.vhosts, world.broker.config)
+    found, description, _ = ask(world, operation, kind, body, name=name)
+    assert found == status and says in description
+    assert (world.broker.admission.vhosts, world.broker.config) == before
+
+
+def test_all_that_is_wrong_is_told_at_once(world: World) -> None:
+    _, description, _ = ask(world, "CREATE", "vhost", {"max_connections": -1, "groups": {"a": {"max_senders": "x"}},
+                            "aliases": [""]}, name="shop")  # fmt: skip
+    for place in ("[vhosts.shop] max_connections", "[vhosts.shop.groups.a] max_senders", "alias '' of"):
+        assert place in description
+
+
+def test_a_user_that_would_be_in_two_groups_is_refused(world: World) -> None:
+    ask(world, "CREATE", "group", {"users": ["joe"]}, name=f"{VHOST}/a")
+    status, description, _ = ask(world, "CREATE", "group", {"users": ["joe"]}, name=f"{VHOST}/b")
+    assert status == 400 and "'a' and 'b'" in description
+
+
+def test_open_connections_keep_what_they_had() -> None:
+    made = world(max_senders=1, max_message_size=100)
+    old = as_user(made)
+    made.broker.admission.put_group(VHOST, "all", {"max_senders": 0, "targets": [], "max_message_size": 5})
+    assert not old.sender().detached and old.connection.grant.max_message_size == 100
+    new = as_user(made)
+    assert new.sender().detached and new.connection.grant.max_message_size == 5
+    made.broker.admission.delete_vhost(VHOST)
+    assert old.session is not None and old.receiver().detached is False
+    assert not is_let_in(as_user(made))
+    old.close(), new.close()
+    assert VHOST not in made.broker.denials.vhosts and made.broker.denials.connections_current == 0
+
+
+def test_limits_per_user_and_per_host_stay_what_they_are_when_a_vhost_is_updated() -> None:
+    """A fault of others: they are swapped by an update (exchanges and policy, 5.6)."""
+    made = world({"max_connections_per_user": 2, "max_connections_per_host": 5})
+    made.broker.admission.put_vhost(VHOST, {"max_connections": 100})
+    peers = [as_user(made, "joe", peer=f"10.0.0.{number}:1") for number in range(3)]
+    assert [is_let_in(peer) for peer in peers] == [True, True, False]
+    others = [as_user(made, f"user{number}", peer="10.0.0.9:1") for number in range(6)]
+    assert [is_let_in(peer) for peer in others] == [True] * 5 + [False]
+
+
+def test_who_is_connected_stays_counted_when_a_vhost_is_updated_or_made_anew() -> None:
+    made = world({"max_connections": 2})
+    first = as_user(made)
+    made.broker.admission.put_vhost(VHOST, {"max_connections_per_user": 9})
+    settings = config({"max_connections": 2})["vhosts"][VHOST]
+    made.broker.admission.delete_vhost(VHOST)
+    made.broker.admission.put_vhost(VHOST, settings)
+    assert is_let_in(as_user(made)) and not is_let_in(as_user(made))
+    first.close()
+    assert is_let_in(as_user(made))
+
+
+def test_the_form_of_the_addresses_can_be_changed_and_an_implied_group_stays_implied() -> None:
+    made = World({"vhosts": {VHOST: {"allow_unknown_user": True}}})
+    made.broker.admission.put_vhost(VHOST, {"max_connections": 5})
+    assert as_user(made).connection.grant.may_send_to("anything")
+    made.broker.admission.put_vhost(VHOST, {"allow_unknown_user": False})
+    assert not is_let_in(as_user(made)) and made.broker.admission.vhosts[VHOST].groups == {}
+
+
+@pytest.mark.parametrize("call", ["vhost", "group", "policy"])
+def test_in_the_process_what_is_wrong_is_a_value_error(call: str) -> None:
+    made = world()
+    with pytest.raises(ConfigurationError):
+        if call == "vhost":
+            made.broker.admission.put_vhost("", {})
+        elif call == "group":
+            made.broker.admission.put_group(VHOST, "", {})
+        else:
+            made.broker.change_policy({"max_queue": 1})
+
+
+# --- who may change it
+
+
+@pytest.mark.parametrize(("may_manage", "status"), [(True, 200), (None, 403)])
+def test_the_policy_is_changed_only_by_those_who_may_manage_by_name(may_manage: bool | None, status: int) -> None:
+    """Whose lists have the node in them may use it; but who may change a group may do anything."""
+    made = world(**({} if may_manage is None else {"may_manage": may_manage}))
+    peer = made.connect()
+    for kind, name in (("policy", "x"), ("vhost", VHOST), ("group", f"{VHOST}/all")):
+        assert ask_as(peer, "READ", kind, name=name)[0] == 200
+        assert ask_as(peer, "UPDATE", kind, {}, name=name)[0] == status
+    assert ask_as(peer, "RESET", "policy", name="x")[0] == (204 if status == 200 else 403)
+
+
+# --- figures
+
+
+def test_the_counters_are_read_queried_and_reset() -> None:
+    made = world({"max_connections": 2}, max_senders=0, max_receivers=0)
+    peer = as_user(made)
+    peer.sender(), peer.receiver(), peer.receiver()
+    as_user(made), as_user(made)
+    counted = made.broker.denials
+    of_vhost = VhostDenials(connections_approved=2, connections_denied=1, connections_current=2, senders_denied=1,
+                            receivers_denied=2)  # fmt: skip
+    assert counted.snapshot() == Denials(3, 1, 2, 3, 0, 4, {VHOST: of_vhost})
+    _, _, read = ask(made, "READ", "policy", name="x")
+    assert (read["connections_processed"], read["links_denied"], read["total_denials"]) == (3, 3, 4)
+    names = ["name", "senders_denied", "receivers_denied", "per_user"]
+    _, _, table = ask(made, "QUERY", "vhost", {"attributeNames": names})
+    assert table["results"] == [[VHOST, 1, 2, {"joe": 2}]]
+    assert ask(made, "RESET", "policy", name="x")[0] == 204
+    assert counted.snapshot() == Denials(connections_current=2, vhosts={VHOST: VhostDenials(connections_current=2)})
+
+
+def test_a_snapshot_stays_as_it_is() -> None:
+    made = world()
+    taken = made.broker.denials.snapshot()
+    as_user(made)
+    assert taken == Denials(vhosts={VHOST: VhostDenials()})
+
+
+def test_groups_are_queried(world: World) -> None:
+    _, _, table = ask(world, "QUERY", "group", {"attributeNames": ["name", "may_manage", "target_pattern"]})
+    assert table["results"] == [[f"{VHOST}/{VHOST}", True, None]]
+
+
+def test_who_has_flat_bodies_only_sends_lists_and_maps_as_json(world: World) -> None:
+    status, _, made = ask(world, "CREATE", "vhost", {"groups": '{"all": {"users": ["*"]}}', "aliases": "[]"}, name="s")
+    assert status == 201 and made["groups"]["all"]["users"] == ["*"]
+    assert group()["users"] == ["*"]
