@@ -15,6 +15,7 @@ from jmsish.cli.output import emit
 from jmsish.cli.parsing import note
 
 OPEN = "open to all"
+_RIGHTS = tuple(right for right in RIGHTS if right != "may_manage")  # which is told by what comes of it
 
 
 def check(path: str, config: Mapping[str, Any], user: str | None, host: str | None, vhost: str | None) -> int:
@@ -80,7 +81,7 @@ def _rows(grant: Grant, group: GroupSettings) -> Iterable[tuple[str, str]]:
         yield name, "no limit" if most is None else "none" if most == 0 else str(most)
     for name, access in (("receives from", group.sources), ("sends to", group.targets)):
         yield name, ", ".join(access.patterns or access.items).replace("${user}", grant.user) or "nowhere"
-    for name in ("allow_anonymous_sender", "allow_dynamic_source", "allow_user_id_proxy", *RIGHTS):
+    for name in ("allow_anonymous_sender", "allow_dynamic_source", "allow_user_id_proxy", *_RIGHTS):
         yield name, "yes" if getattr(grant, name) else "no"
     to, back = (grant.may_ask_management(each) for each in (grant.targets, grant.sources))
     yield "management node", "yes" if to and back else "requests only" if to else "no"

@@ -35,7 +35,9 @@ def test_the_page_about_messages_runs() -> None:
     run(page, blocks(page))
 
 
-@pytest.mark.parametrize("name", ["exchanges", "freeze", "management", "producing", "queues", "topics", "websocket"])
+@pytest.mark.parametrize(
+    "name", ["exchanges", "freeze", "management", "policy", "producing", "queues", "topics", "websocket"]
+)
 def test_a_page_that_begins_with_its_broker_runs(name: str) -> None:
     page = ROOT / f"docs/{name}.md"
     run(page, blocks(page))

@@ -1,0 +1,113 @@
+"""`jmsish broker --check FILE`, and what a user may do by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jmsish.cli.main import main
+
+from .conftest import Complaint, Run
+
+VALID = """
+[policy]
+max_message_size = 5000
+[users.alice]
+password = "secret"
+[vhosts."$default".groups.staff]
+users = ["alice"]
+remote_hosts = ["10.0.0.1-10.0.0.9"]
+max_message_size = 100
+max_senders = 3
+max_receivers = 0
+sources = ["${user}.*", "news"]
+target_pattern = ["orders.#"]
+may_bind = false
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "broker.toml"
+    path.write_text(VALID)
+    return path
+
+
+def test_a_valid_configuration(run: Run, file: Path) -> None:
+    assert run("broker", "--check", str(file)) == f"{file}: valid\n"
+
+
+def test_all_that_is_wrong_is_told_a_line_each(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file.write_text('[policy]\nmax_conections = 1\nauto_create = "True"\n[vhosts.a]\naliases = [""]\n')
+    assert main(["broker", "--check", str(file), "--as", "alice"]) == 1
+    captured = capfd.readouterr()
+    lines = captured.err.splitlines()
+    assert captured.out == "" and len(lines) == 3
+    assert all(line.startswith(f"jmsish: {file}: ") for line in lines)
+    assert "did you mean 'max_connections'?" in lines[0] and "[policy] auto_create" in lines[1]
+
+
+def test_what_is_no_toml_or_no_file(complaint: Complaint, file: Path) -> None:
+    assert complaint("broker", "--check", f"{file}.not")[0] == 1
+    file.write_text("[policy")
+    status, error = complaint("broker", "--check", str(file))
+    assert status == 1 and str(file) in error
+
+
+def test_what_a_user_may_do(run: Run, file: Path) -> None:
+    said = run("broker", "--check", str(file), "--as", "alice", "--host", "10.0.0.5")
+    head, *rows = said.splitlines()[2:]
+    assert head == "alice may connect from 10.0.0.5, in the group staff of the virtual host $default"
+    told = dict(row.strip().split("  ", 1) for row in rows)
+    assert {name: value.strip() for name, value in told.items()} == {
+        "max_message_size": "100 octets, else the connection is closed",
+        "max_frame_size": "as the listener has it", "max_session_window": "as the listener has it",
+        "max_sessions": "as the listener has it", "max_senders": "3", "max_receivers": "none",
+        "receives from": "alice.*, news", "sends to": "orders.#", "allow_anonymous_sender": "no",
+        "allow_dynamic_source": "no", "allow_user_id_proxy": "no", "may_create": "yes", "may_delete": "yes",
+        "may_bind": "no", "may_freeze": "yes", "may_purge": "yes", "management node": "no",
+        "policy": "may not change it",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("alice", "--host", "10.0.0.10"), "the group 'staff' of '$default' has no remote host '10.0.0.10'"),
+        (("bob", "--host", "10.0.0.5"), "the user 'bob' is in no group of the virtual host '$default'"),
+        (("alice",), "has no remote host '127.0.0.1'"),
+    ],
+)
+def test_who_may_not_connect_and_why(run: Run, file: Path, arguments: tuple[str, ...], why: str) -> None:
+    said = run("broker", "--check", str(file), "--as", *arguments)
+    assert f"{arguments[0]} may not connect from" in said and why in said
+    assert ("there is no [users.bob]" in said) is (arguments[0] == "bob")
+
+
+def test_the_virtual_host(run: Run, file: Path) -> None:
+    file.write_text('[vhosts.shop.groups.all]\nusers = ["*"]\nremote_hosts = ["*"]\n')
+    assert "may connect" in run("broker", "--check", str(file), "--as", "joe", "--vhost", "shop")
+    said = run("broker", "--check", str(file), "--as", "joe")
+    assert "joe may not connect from 127.0.0.1: there is no virtual host" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("", "no [vhosts]: the virtual host '$default' is implied, open to all"),
+        ('[vhosts."$default"]', "[vhosts.$default] has no groups: nobody may connect to it"),
+        ('[vhosts."$default".groups.a]', "[vhosts.$default.groups.a] has no remote_hosts: nobody may connect by it"),
+        ('[vhosts."$default"]\nallow_unknown_user = true', "allows unknown users and has no group '$default'"),
+        ("[vhosts.shop]", "no virtual host is called '$default'"),
+    ],
+)
+def test_notes_say_what_is_valid_and_may_not_be_meant(run: Run, file: Path, text: str, note: str) -> None:
+    file.write_text(text)
+    assert note in run("broker", "--check", str(file))
+
+
+@pytest.mark.parametrize("arguments", [("--as", "alice"), ("--vhost", "shop")])
+def test_it_is_said_what_goes_with_what(complaint: Complaint, arguments: tuple[str, ...]) -> None:
+    status, error = complaint("broker", *arguments)
+    assert status == 2 and "--check FILE" in error
