@@ -327,9 +327,13 @@ class ServerConnection:
         key = (link.name, link.is_sender)
         known = self._made.get(key)
         if known is not None:
-            if not known[0].deleted:
-                return known[0]
-            self.temporaries.pop(known[0], None)
+            node = known[0]
+            if node.deleted:
+                self.temporaries.pop(node, None)
+            elif isinstance(node, Queue) is not wishes.topic:
+                return node
+            else:
+                self.delete_temporary(node)  # the link comes again for something else
         node = self.broker.router.make_temporary(wishes, self if wishes.exclusive else None)
         self._made[key] = node, wishes
         self.temporaries[node] = key

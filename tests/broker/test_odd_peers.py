@@ -152,3 +152,16 @@ def test_what_is_settled_behind_a_message_that_closes_the_connection_goes_back()
     said = odd.say(large, write("disposition", role=RECEIVER, first=0, settled=True, state=composite("accepted")))
     assert names(said)[-1] == "close" and said[-1].description == "Message size exceeded"
     assert odd.broker.queue("q").available == 1 and odd.broker.queue("q").acquired == 0
+
+
+def test_a_link_that_comes_again_for_a_queue_where_it_had_a_topic_gets_a_queue() -> None:
+    odd = Odd()
+    topic = composite("source", dynamic=True, capabilities=["temporary-topic"])
+    made = odd.say(write("begin", **BEGIN), attach(source=topic))[1].source.address
+    odd.say(write("detach", handle=0))
+    said = odd.say(attach(source=composite("source", address="$management")))
+    assert names(said) == ["attach"]
+    assert made not in [view.name for view in odd.broker.exchanges()], "nobody can come again for that"
+    odd.say(write("detach", handle=0))
+    (said_again,) = odd.say(attach(source=topic))
+    assert odd.broker.exchange(said_again.source.address).type == "topic"
