@@ -22,9 +22,10 @@ BOUND = LIMIT + (1 << 17) + (4 << 20)
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 
-BROKER = r'''
+BROKER = r"""
 import sys
 from jmsish import EmbeddedBroker
+from jmsish.broker import Broker
 from tests.wire.frames import AMQP_HEADER, RECEIVER, SENDER, composite, read, write
 from tests.wire.raw import MemoryLine, RawPeer, SocketLine
 
@@ -34,14 +35,14 @@ def memory(field):
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field))
 
-broker = EmbeddedBroker(config={"policy": {"max_message_size": limit, "on_oversize": mode}})
+config = {"policy": {"max_message_size": limit, "on_oversize": mode}}
+broker = EmbeddedBroker(config=config)
 with broker:
     listener = broker.listen()
     if way == "tcp":
         line = SocketLine(listener.host, listener.port)
     else:
-        from jmsish.broker import Broker
-        line = MemoryLine(Broker("b", {"policy": {"max_message_size": limit, "on_oversize": mode}}, clock=lambda: 1.7e9))
+        line = MemoryLine(Broker("b", config, clock=lambda: 1_700_000_000.0))
     peer = RawPeer(line)
     peer.send(
         AMQP_HEADER, write("open", container_id="c"),
@@ -86,7 +87,7 @@ with broker:
         heard.append(data)
     names = [each.name for each in read(b"".join(heard)) if each.name != "flow"]
     print(memory("VmHWM") - before, sent, over, ",".join(names), broker.queue("q").depth if way == "tcp" else 1)
-'''
+"""
 
 
 @pytest.mark.parametrize("mode", ["connection", "link"])
