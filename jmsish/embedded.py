@@ -70,8 +70,9 @@ class EmbeddedBroker:
             assert broker.queue("orders").depth == 0
 
     ``config`` says what queues, users and limits there are; ``clock`` is a callable that gives seconds since the epoch,
-    such as a :class:`~jmsish.testing.VirtualClock`: it drives what happens to messages and transactions. Everything
-    may be called by any thread.
+    such as a :class:`~jmsish.testing.VirtualClock`: it drives what happens to messages and transactions. ``profile``
+    is the name of another broker (``"rabbitmq"``, ``"servicebus"``, ``"artemis"`` …) whose limits and refusals this one
+    then has, for tests (docs/profiles.md). Everything may be called by any thread.
 
     ``authenticator`` is asked (mechanism, initial response) for who comes in by OAUTHBEARER or XOAUTH2, and by PLAIN
     where there are no ``users``, and answers a user name, or ``None`` to refuse. It runs in a thread of its own, so it
@@ -86,6 +87,7 @@ class EmbeddedBroker:
         store: str | os.PathLike[str] | None = None,
         clock: Callable[[], float] | None = None,
         authenticator: Authenticator | None = None,
+        profile: str | None = None,
     ) -> None:
         if store is not None:
             raise UnsupportedFeatureError(
@@ -99,6 +101,7 @@ class EmbeddedBroker:
         self._name = _free_name() if name is None else _check_name(name)
         self._config = _read_config(config)
         self._clock = time.time if clock is None else clock
+        self._profile = profile
         self._listeners: list[Listener] = []
         self._running = False
         self._life = threading.RLock()  # start, stop and listen, one at a time
@@ -110,7 +113,9 @@ class EmbeddedBroker:
             raise error.in_file(os.fspath(config)) from error
 
     def _prepare(self) -> None:
-        self._broker = Broker(self._name, self._config, clock=self._clock, authenticator=self._authenticator)
+        self._broker = Broker(
+            self._name, self._config, clock=self._clock, authenticator=self._authenticator, profile=self._profile
+        )
         self._driver = BrokerDriver(self._broker, name=self._name, clock=self._clock)
         self._reactor: SocketReactor | None = None
 

@@ -88,7 +88,7 @@ def answer(connection: ServerConnection, link: Link) -> Terminal | None:
     except Refusal as refusal:
         if refusal.error.condition == UNAUTHORIZED_ACCESS or isinstance(refusal, LinkDenied):
             note_denied(connection, link, refusal)
-        link.refuse(refusal.error)
+        connection.refuse(link, refusal.error)
         return None
     except GateClosed as closed:
         waiting: Terminal | None = Pending(connection, link, answer).wait(closed.gate)
@@ -99,7 +99,7 @@ def _control(connection: ServerConnection, link: Link) -> ControlLink:
     if link.remote_unsettled:
         # "the control link cannot be resumed" (4.1): there is nothing left that its deliveries could mean (T15).
         raise Refusal(NOT_IMPLEMENTED, "a link to the coordinator cannot be resumed", {"field": "unsettled"})
-    control = ControlLink(connection, link)
+    control = connection.control_kind(connection, link)
     control.attach()
     return control
 
@@ -118,7 +118,7 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
         check_management(connection, receives=True)
         return _answer_on(connection, link, source)
     check_source(connection, source)
-    filters = Filters.read(source.filter)
+    filters = connection.read_filters(source.filter)
     asked = _node(connection, link, source, "source")
     node, made = asked.node, asked.made
     if node is None:

@@ -24,6 +24,7 @@ from jmsish.broker.consumers import serve
 from jmsish.broker.denials import Denials
 from jmsish.broker.exchanges import NAMELESS, Exchange
 from jmsish.broker.greeting import CAPABILITIES, describe
+from jmsish.broker.imitation import LOST, ImitatingConnection, ImitatingRouter, LosingSettlement, imitation_of
 from jmsish.broker.management_links import ManagementNode
 from jmsish.broker.order import Entry
 from jmsish.broker.queues import Queue
@@ -54,8 +55,11 @@ class Broker:
         *,
         clock: Callable[[], float],
         authenticator: AskToken | None = None,
+        profile: str | None = None,
     ) -> None:
         self.name = name
+        self.imitation = imitation_of(profile)
+        """Which other broker this one behaves as."""
         self.config = BrokerConfig.from_mapping(config)
         self.now = clock
         self.authentication = Authentication(self.config.authentication, self.config.users, authenticator)
@@ -64,8 +68,10 @@ class Broker:
         """What is to be asked with nothing held, and :meth:`Login.answered` told."""
         self.denials = Denials()
         self.admission = Admission(self.config, self.denials)
-        self.settlement = Settlement()
-        self.router = Router(self.config, self)
+        imitation = self.imitation
+        loses = imitation is not None and imitation.in_transaction == LOST
+        self.settlement = LosingSettlement() if loses else Settlement()
+        self.router = Router(self.config, self) if imitation is None else ImitatingRouter(self.config, self, imitation)
         self.freezes = self.router.freezes
         self._redirects = Redirects(self.router.queues)
         self.management = ManagementNode(self)
@@ -99,16 +105,13 @@ class Broker:
         engine = engine_kind()(
             server=True,
             container_id=f"jmsish-broker-{self.name}",
-            max_frame_size=caps.max_frame_size,
-            channel_max=caps.max_sessions - 1,
-            idle_timeout=caps.idle_timeout or None,
             opening_timeout=caps.opening_timeout or None,
             limits=self._engine_limits,
-            offered_capabilities=CAPABILITIES,
-            properties=describe(VERSION),
             sasl=asked,
+            **(self._opening() if self.imitation is None else self.imitation.opening()),
         )
-        connection = ServerConnection(self, engine, next(self._numbers), identity, peer)
+        kind = ServerConnection if self.imitation is None else ImitatingConnection
+        connection = kind(self, engine, next(self._numbers), identity, peer)
         connection.login.is_trusted = trusted
         denials = self.denials
         denials.connections_processed += 1
@@ -119,6 +122,17 @@ class Broker:
         denials.connections_current += 1
         self._connections[connection] = None
         return connection
+
+    def _opening(self) -> dict[str, Any]:
+        """What the open says of this broker, where it imitates no other."""
+        caps = self.config.caps
+        return {
+            "max_frame_size": caps.max_frame_size,
+            "channel_max": caps.max_sessions - 1,
+            "idle_timeout": caps.idle_timeout or None,
+            "offered_capabilities": CAPABILITIES,
+            "properties": describe(VERSION),
+        }
 
     def step(self) -> list[ServerConnection]:
         """Serve every queue that something happened to, once; the connections that have output."""

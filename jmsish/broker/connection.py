@@ -19,11 +19,12 @@ from jmsish.broker.attach import Node, Terminal, answer
 from jmsish.broker.consumers import ask
 from jmsish.broker.coordinator import ControlLink
 from jmsish.broker.dispositions import disposed
+from jmsish.broker.filters import Filters
 from jmsish.broker.grants import PERMISSIVE, Grant
 from jmsish.broker.greeting import admit
 from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.leases import Leases
-from jmsish.broker.link_policy import SESSION_DISALLOWED
+from jmsish.broker.link_policy import SESSION_DISALLOWED, intake_of
 from jmsish.broker.login import Login
 from jmsish.broker.order import Entry
 from jmsish.broker.outgoing import OutgoingLink
@@ -57,6 +58,12 @@ GRACE: Final = 1.0
 
 class ServerConnection:
     """A connection inside the broker: bytes in, bytes out, deadline out."""
+
+    acts: Mapping[int, Callable[..., None]]
+    """What is done with each event of the engine."""
+    control_kind: type[ControlLink] = ControlLink
+    intake = intake_of
+    """What reads the messages of a link."""
 
     def __init__(self, broker: Broker, engine: Engine, number: int, identity: str | None, peer: str) -> None:
         self.broker = broker
@@ -152,9 +159,10 @@ class ServerConnection:
         """Do what the engine has seen since."""
         self.broker.touch(self)
         events = self._at_hand = self.engine.take_events()
+        acts = self.acts
         while events:
             for event in events:
-                _ACTS[event[0]](self, *event[1:])
+                acts[event[0]](self, *event[1:])
             events.clear()
             # An answer that the peer cannot take ends what it was for.
             events = self._at_hand = self.engine.take_events()
@@ -223,6 +231,14 @@ class ServerConnection:
         link.context = terminal = answer(self, link)
         if terminal is not None:
             link.session.context.append(terminal)
+
+    def refuse(self, link: Link, error: AmqpError) -> None:
+        """Answer an attach that is not granted."""
+        link.refuse(error)
+
+    def read_filters(self, wished: Mapping[Any, Any] | None) -> Filters:
+        """The filters of a source that are in force.  Refusal for one that cannot be."""
+        return Filters.read(wished)
 
     def _detached(self, link: Link, closed: bool, error: AmqpError | None) -> None:
         terminal: Terminal | None = link.context
@@ -474,7 +490,7 @@ def _earlier(one: float | None, other: float | None) -> float | None:
     return one if other is None else other if one is None else min(one, other)
 
 
-_ACTS: Final[dict[int, Callable[..., None]]] = {
+ACTS: Final[dict[int, Callable[..., None]]] = {
     events.OPENED: ServerConnection._opened,
     events.CLOSED: ServerConnection._closed,
     events.BEGUN: ServerConnection._begun,
@@ -492,3 +508,4 @@ _ACTS: Final[dict[int, Callable[..., None]]] = {
     events.OVERSIZE: ServerConnection._too_large,
     events.OVERSIZE_ENDED: ServerConnection._too_large_ended,
 }
+ServerConnection.acts = ACTS

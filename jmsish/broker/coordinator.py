@@ -42,7 +42,7 @@ def allows_rejected(source: object) -> bool:
 class ControlLink:
     """One link to the coordinator. Its transactions live as long as it does (4.1)."""
 
-    __slots__ = ("_connection", "_held", "_link", "_owned", "_waiting", "over")
+    __slots__ = ("_connection", "_held", "_link", "_owned", "_waiting", "capabilities", "credit", "over")
 
     def __init__(self, connection: ServerConnection, link: Link) -> None:
         self._connection = connection
@@ -54,19 +54,21 @@ class ControlLink:
         """Those whose commit waits for messages that wait for a frozen exchange."""
         self.over = False
         """Detached; what was still on its way is dropped."""
+        self.capabilities: tuple[str, ...] = CAPABILITIES
+        self.credit = _CREDIT
 
     def attach(self) -> None:
         """Answer with what works here (T11), whatever was desired."""
         link = self._link
         link.rcv_settle_mode = link.remote_rcv_settle_mode
-        link.attach(source=link.remote_source, target=Coordinator(CAPABILITIES))
-        link.flow(_CREDIT)
+        link.attach(source=link.remote_source, target=Coordinator(self.capabilities))
+        link.flow(self.credit)
 
     def posted(self, delivery: Delivery) -> None:
         """A control message: a declare or a discharge."""
         link = self._link
-        if link.credit < _CREDIT // 2:
-            link.flow(_CREDIT)
+        if link.credit * 2 <= self.credit:
+            link.flow(self.credit)
         if delivery.remote_settled:
             # "This message MUST NOT be sent settled"; where it is, the coordinator detaches (4.2, 4.3).
             return self._detach(AmqpError("amqp:not-allowed", "a control message must not be sent settled"))
@@ -99,7 +101,7 @@ class ControlLink:
     def _discharge(self, delivery: Delivery, command: Discharge) -> None:
         transaction = self._owned.pop(command.txn_id, None)
         if transaction is None:
-            self._refuse(delivery, AmqpError(UNKNOWN_ID, "this control link has no such transaction"))
+            self.unknown(delivery)
             return
         if self._connection.is_posting(command.txn_id):
             # "It is an error for the controller to attempt to discharge a transaction against which a partial
@@ -112,6 +114,10 @@ class ControlLink:
             transaction.resume = lambda: self._discharge_now(delivery, command, transaction)
             return
         self._discharge_now(delivery, command, transaction)
+
+    def unknown(self, delivery: Delivery) -> None:
+        """Answer the discharge of a transaction that there is not (4.3)."""
+        self._refuse(delivery, AmqpError(UNKNOWN_ID, "this control link has no such transaction"))
 
     def _discharge_now(self, delivery: Delivery, command: Discharge, transaction: Transaction) -> None:
         """No message of it waits for a frozen exchange any more."""

@@ -10,7 +10,7 @@ from jmsish.broker.coordinator import allows_rejected
 from jmsish.broker.exchanges import DISCARD, RELEASE, Exchange, Routed
 from jmsish.broker.gates import GateClosed
 from jmsish.broker.intake import address_of, subject_of
-from jmsish.broker.link_policy import intake_of, may_send
+from jmsish.broker.link_policy import may_send
 from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.parking import Parked
 from jmsish.broker.patterns import LONGEST, is_endless
@@ -55,7 +55,7 @@ class IncomingLink:
     ) -> None:
         self._connection = connection
         self._link = link
-        self._intake = intake_of(connection)
+        self._intake = connection.intake()
         self._second = link.rcv_settle_mode == 1
         self._fed = False
         self._recent: tuple[Queue, ...] = ()

@@ -27,6 +27,7 @@ examples:
   jmsish broker --host 0.0.0.0 --config broker.toml
   jmsish broker --check broker.toml              is it valid? All that is wrong is told
   jmsish broker --check broker.toml --as alice --host 10.0.0.7
+  jmsish broker --profile rabbitmq               with the limits of RabbitMQ, for tests
 
 Prints "listening on amqp://HOST:PORT" for each listener once it serves, and runs until SIGINT or SIGTERM.
 A configuration names users, queues and limits; all of it is optional:
@@ -61,6 +62,7 @@ def add_parser(commands: Any) -> None:
     checking.add_argument("--check", metavar="FILE", help="say whether it is valid, or all that is wrong with it")
     checking.add_argument("--as", metavar="USER", dest="user", help="... and what this user may do")
     checking.add_argument("--vhost", metavar="NAME", help="... in this virtual host, coming from --host")
+    parser.add_argument("--profile", metavar="NAME", help="behave as another broker does: rabbitmq, servicebus …")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,7 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--as and --vhost go with --check FILE")
     config = read_config(arguments.config)
     configured = bool(config.get("listeners"))
-    with stop_signals() as stopped, jmsish.EmbeddedBroker(arguments.name, config=config or None) as broker:
+    with (
+        stop_signals() as stopped,
+        jmsish.EmbeddedBroker(arguments.name, config=config or None, profile=arguments.profile) as broker,
+    ):
         if not configured or arguments.host is not None or arguments.port is not None:
             number = DEFAULT_PORT if arguments.port is None else arguments.port
             broker.listen(arguments.host or "127.0.0.1", number)

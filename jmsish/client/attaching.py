@@ -62,7 +62,7 @@ def _check_profile(consumer: ClientConsumer) -> None:
         return
     if consumer.browsing:
         profile.require(BROWSING)
-    if consumer.selector is not None:
+    if consumer.selector is not None or consumer.no_local:
         profile.require(SELECTORS)
     subscription = consumer.subscription
     if subscription is not None and subscription.shared:

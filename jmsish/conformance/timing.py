@@ -7,7 +7,7 @@ from time import monotonic
 
 from jmsish.conformance.stage import Difference, Stage, words
 from jmsish.conformance.table import scenario
-from jmsish.profiles.profile import DELAY
+from jmsish.profiles.profile import DELAY, PRIORITIES
 
 
 @scenario("order-001", "five hundred messages of one producer come in their order")
@@ -54,7 +54,7 @@ def no_wait(stage: Stage) -> None:
         raise Difference("a message that was accepted before was not found")
 
 
-@scenario("priority-001", "the urgent first")
+@scenario("priority-001", "the urgent first", PRIORITIES)
 def priority(stage: Stage) -> None:
     for body, urgency in (("m1", 1), ("m9", 9), ("m4", 4)):
         stage.send(body, priority=urgency)

@@ -15,6 +15,7 @@ __all__ = [
     "DURABLE",
     "FEATURES",
     "MODIFIED",
+    "PRIORITIES",
     "SELECTORS",
     "SHARED",
     "TEMPORARY",
@@ -34,10 +35,11 @@ DELAY = "delayed delivery"
 ANONYMOUS_RELAY = "anonymous producers"
 MODIFIED = "the outcome modified"
 DRAIN = "drain"
+PRIORITIES = "priorities"
 
 FEATURES = (
     TRANSACTIONS, TEMPORARY, SELECTORS, BROWSING, TOPIC_CONSUMERS, DURABLE, SHARED, DELAY, ANONYMOUS_RELAY, MODIFIED,
-    DRAIN,
+    DRAIN, PRIORITIES,
 )  # fmt: skip
 """What a broker may lack."""
 

@@ -15,6 +15,7 @@ from jmsish.profiles.profile import (
     DRAIN,
     DURABLE,
     MODIFIED,
+    PRIORITIES,
     SELECTORS,
     SHARED,
     TEMPORARY,
@@ -28,6 +29,8 @@ UNKNOWN = Profile(name="unknown", title="an AMQP 1.0 broker")
 
 _NO_TEMPORARY = "RabbitMQ has no temporary destinations over AMQP 1.0: declare a queue for the answers"
 
+_IN_ORDER = "{} gives messages in the order of their arrival, whatever their priority"
+
 _ALL = (
     UNKNOWN,
     Profile(name="jmsish", title="jmsish's own broker"),
@@ -40,7 +43,10 @@ _ALL = (
     Profile(
         name="activemq",
         title="Apache ActiveMQ Classic",
-        lacks={SHARED: "ActiveMQ Classic has no shared subscriptions: each consumer would get every message"},
+        lacks={
+            SHARED: "ActiveMQ Classic has no shared subscriptions: each consumer would get every message",
+            PRIORITIES: _IN_ORDER.format("a queue of ActiveMQ Classic, unless it is told otherwise,"),
+        },
         queue_prefix="queue://",
         topic_prefix="topic://",
         outcomes_in_transaction=("accepted",),
@@ -48,6 +54,7 @@ _ALL = (
     Profile(
         name="broker-j",
         title="Apache Qpid Broker-J",
+        lacks={PRIORITIES: _IN_ORDER.format("a plain queue of Broker-J")},
         topic_prefix="amq.topic/",
         outcomes_in_transaction=("accepted",),  # a released message is lost when the transaction is rolled back
         rejected="requeued",
@@ -74,6 +81,7 @@ _ALL = (
             DURABLE: "RabbitMQ has no subscriptions over AMQP 1.0: declare a queue and bind it to an exchange",
             SHARED: "RabbitMQ has no subscriptions over AMQP 1.0: let several consumers share a queue",
             DELAY: "RabbitMQ has no delayed delivery over AMQP 1.0: it would deliver at once",
+            PRIORITIES: _IN_ORDER.format("a plain queue of RabbitMQ"),
         },
         queue_prefix="/queues/",
         topic_prefix="/exchanges/amq.topic/",
@@ -87,11 +95,12 @@ _ALL = (
             TRANSACTIONS: "RabbitMQ has no transactions over AMQP 1.0: use an acknowledge mode in place of "
             "transacted=True",
             TEMPORARY: _NO_TEMPORARY,
-            SELECTORS: "RabbitMQ 3 says yes to a selector and ignores it",
+            SELECTORS: "RabbitMQ 3 says yes to every filter and looks at none",
             BROWSING: "RabbitMQ cannot browse a queue: a receiver takes what it is sent",
             DURABLE: "RabbitMQ has no subscriptions over AMQP 1.0: declare a queue and bind it to an exchange",
             SHARED: "RabbitMQ has no subscriptions over AMQP 1.0: let several consumers share a queue",
             DELAY: "RabbitMQ has no delayed delivery over AMQP 1.0: it would deliver at once",
+            PRIORITIES: _IN_ORDER.format("a plain queue of RabbitMQ"),
             MODIFIED: "RabbitMQ 3 ends a session in which a message is given back as modified",
             DRAIN: "RabbitMQ 3 ends a session in which a receiver drains",
         },
