@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
-from jmsish.broker.attach import Node, Terminal, answer
+from jmsish.broker.attach import Terminal, answer
 from jmsish.broker.consumers import ask
 from jmsish.broker.coordinator import ControlLink
 from jmsish.broker.dispositions import disposed
@@ -33,6 +33,7 @@ from jmsish.broker.pending import Pending
 from jmsish.broker.queues import Queue
 from jmsish.broker.remote_hosts import host_of
 from jmsish.broker.subscriptions import Lookup
+from jmsish.broker.temporaries import Temporaries
 from jmsish.broker.transactions import Transaction
 from jmsish.engine import events
 from jmsish.engine.outcomes import AmqpError
@@ -41,7 +42,6 @@ from jmsish.engine.windows import narrow_window
 
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
-    from jmsish.broker.dynamic import NodeWishes
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.engine import Engine
     from jmsish.engine.link import Link
@@ -56,7 +56,7 @@ GRACE: Final = 1.0
 """Seconds in which dispositions still win over the default outcome after a link was closed (W16)."""
 
 
-class ServerConnection:
+class ServerConnection(Temporaries):
     """A connection inside the broker: bytes in, bytes out, deadline out."""
 
     acts: Mapping[int, Callable[..., None]]
@@ -66,7 +66,7 @@ class ServerConnection:
     """What reads the messages of a link."""
 
     def __init__(self, broker: Broker, engine: Engine, number: int, identity: str | None, peer: str) -> None:
-        self.broker = broker
+        super().__init__(broker)
         self.engine = engine
         self.number = number
         self.identity = identity
@@ -89,14 +89,10 @@ class ServerConnection:
         self.fed: list[IncomingLink] = []
         """Links that messages came on in this batch of input."""
         self.transactions: dict[bytes, Transaction] = {}
-        self.temporaries: dict[Node, tuple[str, bool]] = {}
-        """Its temporary queues and topics, and the links that made them: name, and whether we send on it."""
-        self._made: dict[tuple[str, bool], tuple[Node, NodeWishes]] = {}
         self.answers: dict[str, Queue] = {}
         """By address, the queues of its links that receive from the management node."""
         self.leases = Leases()
         """Freezes that it asked for by request; they end with it."""
-        self.ended = False
         self._sessions: list[EngineSession] = []
         self._graces: list[tuple[float | None, OutgoingLink]] = []
         self._oversize = Oversize(self)
@@ -332,54 +328,6 @@ class ServerConnection:
             if session is not but:
                 session.flush_dispositions()
 
-    # --- temporary nodes
-
-    def make_temporary(self, link: Link, wishes: NodeWishes) -> Node:
-        """A queue or exchange that goes with the link that made it, and with this connection at the latest.
-
-        A link that was detached without a close and comes again has it still (2.6.3). By another lifetime policy it
-        may stay, unless only this connection may receive from it.
-        """
-        key = (link.name, link.is_sender)
-        known = self._made.get(key)
-        if known is not None:
-            node = known[0]
-            if node.deleted:
-                self.temporaries.pop(node, None)
-            elif isinstance(node, Queue) is not wishes.topic:
-                return node
-            else:
-                self.delete_temporary(node)  # the link comes again for something else
-        node = self.broker.router.make_temporary(wishes, self if wishes.exclusive else None)
-        self._made[key] = node, wishes
-        self.temporaries[node] = key
-        return node
-
-    def made_by(self, link: Link) -> tuple[Node, NodeWishes] | None:
-        """The node that was made for a link, here or before it was detached without a close, and what it is."""
-        return self._made.get((link.name, link.is_sender))
-
-    def delete_temporary(self, node: Node) -> None:
-        """The link that made it was closed."""
-        key = self.temporaries.pop(node, None)
-        if key is not None:
-            self._made.pop(key, None)
-        if self._orphan(node) and key is not None and node.owner is self:
-            living = {each: mark for each, mark in self.temporaries.items() if not each.deleted}
-            self.temporaries = {**living, node: key}
-
-    def _orphan(self, node: Node) -> bool:
-        """Nobody is left who made it; whether it stays all the same."""
-        router = self.broker.router
-        stays = router.lifetimes.orphaned(node) and not (self.ended and node.owner is self)
-        if stays or node.deleted:
-            return stays
-        if isinstance(node, Queue):
-            router.delete(node)
-        else:
-            router.delete_exchange(node)
-        return False
-
     # --- endings
 
     def grant_grace(self, link: OutgoingLink) -> None:
@@ -440,10 +388,7 @@ class ServerConnection:
         self._sessions.clear()
         self.broker.router.subscriptions.ended(self)
         self.broker.freezes.lost(self)
-        for node in self.temporaries:
-            self._orphan(node)
-        self.temporaries.clear()
-        self._made.clear()
+        self.orphan_temporaries()
         self.stalled.clear()
         self.half_sent.clear()
         self.hindered.clear()
