@@ -71,8 +71,8 @@ class WebSocketCodec:
 
     def receive(self, data: bytes) -> bytes:
         """Take what came and give the octets of AMQP in it. Raises :class:`WebSocketFailure`."""
-        if self.ended:
-            return b""
+        if self.ended or not data:
+            return b""  # to the library no octets are the end
         parts: list[bytes] = []
         with self._lock:
             try:
@@ -82,6 +82,10 @@ class WebSocketCodec:
             except self._ws.utilities.RemoteProtocolError as error:
                 self.ended = True
                 self._answer_fault(error)
+                raise WebSocketFailure(self._sentence(error, data)) from error
+            except (ValueError, LookupError, RuntimeError) as error:
+                # The library does not foresee everything that can come, such as headers that are not ASCII.
+                self.ended = True
                 raise WebSocketFailure(self._sentence(error, data)) from error
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -259,7 +263,12 @@ class ServerWebSocket(WebSocketCodec):
         self._refuse(400, f"here is AMQP 1.0 over WebSocket: the subprotocol {SUBPROTOCOL!r} was not asked for")
 
     def _is_welcome(self, origin: str, host: str) -> bool:
-        return "*" in self._origins or origin in self._origins or urlsplit(origin).netloc == host
+        if "*" in self._origins or origin in self._origins:
+            return True
+        try:
+            return urlsplit(origin).netloc == host
+        except ValueError:  # such as http://[
+            return False
 
     def _refuse(self, status: int, text: str) -> None:
         self.ended = True

@@ -223,6 +223,9 @@ def _map(table: _Table, wide: bool) -> _Decoder:
     return decode_map
 
 
+_CODES: set[int] = set()
+"""The format codes that there are."""
+
 # Elements of these codes take no octets.
 _ZERO_WIDTH = frozenset({0x40, 0x41, 0x42, 0x43, 0x44, 0x45})
 
@@ -239,6 +242,8 @@ def _array(table: _Table, wide: bool, typed: bool) -> _Decoder:
         if count > (ZERO_WIDTH_LIMIT if code in _ZERO_WIDTH else end - pos):
             raise DecodeError(f"an array of {count} elements in {end - pos} octets", pos)
         element = table[code]
+        if not count and code not in _CODES:
+            element(buf, pos, depth)  # raises: nothing could be of that type, even where nothing is
         items = []
         for _ in range(count):
             item, pos = element(buf, pos, depth + 1)
@@ -317,6 +322,7 @@ def _table(typed: bool) -> _Table:
     }
     for code, decoder in decoders.items():
         table[code] = decoder
+        _CODES.add(code)
     return table
 
 

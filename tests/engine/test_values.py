@@ -376,3 +376,8 @@ def test_forms_for_performatives() -> None:
         b"P\x07",
         b"`\x00\x07",
     )
+
+
+def test_an_array_without_elements_has_elements_of_some_type_all_the_same() -> None:
+    with pytest.raises(DecodeError, match="0xff is no format code"):
+        decode(b"\xe0\x02\x00\xff")

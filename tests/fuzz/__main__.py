@@ -1,7 +1,7 @@
 """``python -m tests.fuzz``: the fuzzers, for longer than a test may take.
 
 ``conversations`` plays mutated conversations with a broker in memory, ``brokers`` lets our client meet mutated
-answers, ``parsers`` feeds octets to one parser after the other (guided by atheris where that is installed), ``replay``
+answers, ``parsers`` feeds octets to one parser after the other (``guided.py`` does so by atheris), ``replay``
 does again what a find has written down. A find is told at once, made small, and written into ``--finds``; the status
 is 1 then.
 """
@@ -15,7 +15,9 @@ import sys
 from pathlib import Path
 from time import monotonic, process_time
 
+from tests.fuzz.blind import feed
 from tests.fuzz.campaign import Campaign, Report, replayed
+from tests.fuzz.parsers import TARGETS
 from tests.fuzz.transcript import load
 
 
@@ -63,6 +65,18 @@ def conversations(arguments: argparse.Namespace) -> int:
     return 1 if report.finds else 0
 
 
+def parsers(arguments: argparse.Namespace) -> int:
+    found = 0
+    for name in arguments.targets or TARGETS:
+        began = process_time()
+        places = feed(name, arguments.number, arguments.seed, arguments.finds)
+        print(f"{name}: {arguments.number} inputs, {process_time() - began:.1f} s, {len(places)} finds", flush=True)
+        for place in places:
+            print(f"  {place}")
+        found += len(places)
+    return 1 if found else 0
+
+
 def replay(arguments: argparse.Namespace) -> int:
     found = 0
     for path in arguments.files:
@@ -81,6 +95,12 @@ def main() -> int:
     command.add_argument("--report", type=Path, help="a file for the figures, written again and again")
     command.add_argument("--finds", type=Path, help="a folder for what was found")
     command.set_defaults(run=conversations)
+    command = commands.add_parser("parsers", help="spoiled octets for each parser; for a guided search see guided.py")
+    command.add_argument("targets", nargs="*", metavar="target", help=f"some of {', '.join(TARGETS)}; else all")
+    command.add_argument("--number", type=int, default=20_000)
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--finds", type=Path, help="a folder for what was found")
+    command.set_defaults(run=parsers)
     command = commands.add_parser("replay", help="what a find has written down")
     command.add_argument("files", type=Path, nargs="+")
     command.set_defaults(run=replay)
