@@ -36,7 +36,8 @@ def test_the_page_about_messages_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["exchanges", "freeze", "management", "policy", "producing", "queues", "topics", "websocket"]
+    "name",
+    ["exchanges", "freeze", "management", "message-size", "policy", "producing", "queues", "topics", "websocket"],
 )
 def test_a_page_that_begins_with_its_broker_runs(name: str) -> None:
     page = ROOT / f"docs/{name}.md"
