@@ -21,6 +21,7 @@ from jmsish._version import VERSION
 from jmsish.client.answers import Answer
 from jmsish.client.connection import DESIRED, ClientConnection, check_client_id
 from jmsish.client.producer import ClientProducer, Completion
+from jmsish.client.reconnection import Reconnection
 from jmsish.client.session import ClientSession
 from jmsish.client.telemetry import telemetry_of
 from jmsish.destination import Destination
@@ -28,10 +29,12 @@ from jmsish.drivers.proxy import proxy_of_environment
 from jmsish.drivers.sockets import address_text
 from jmsish.drivers.websocket import ClientWebSocket, WebSocketCodec
 from jmsish.engine.codec import MessageTemplate, encode_for_send
+from jmsish.engine.engine import Engine
 from jmsish.engine.frame_trace import engine_kind
 from jmsish.engine.session import INCOMING_WINDOW
 from jmsish.engine.streaming import STREAM_FRAME, STREAM_WINDOW
 from jmsish.errors import IllegalStateError, JMSError
+from jmsish.events import ConnectionEvent
 from jmsish.message import (
     Message,
     body_to_message,
@@ -96,13 +99,31 @@ def make_core(
     """
     if client_id is not None:
         check_client_id(client_id)
+    place = target.alternatives[0]
+    engine = make_engine(place, token, ssl_context, client_id or f"jmsish:{uuid.uuid4()}")
+    options = place.options
+    clock: Callable[[], float] = options.clock or time
+    core = ClientConnection(engine, options, clock, place.peer)
+    core.telemetry = telemetry_of(options.tracing)
+    if core.telemetry is not None:
+        core.telemetry.watch(core)
+    core.user_id = place.username if options.populate_user_id else None
+    core.client_id, core.client_id_preset = client_id, client_id is not None
+    if target.failover is not None:
+        core.reconnection = Reconnection(target)
+    return core
+
+
+def make_engine(
+    target: ConnectionTarget, token: str | None, ssl_context: ssl.SSLContext | None, container_id: str
+) -> Engine:
+    """The engine that speaks to one broker."""
     options = target.options
     trusted = target.scheme == "vm"
-    peer = f"vm://{target.name}" if trusted else f"{target.host}:{target.port}"
     streams = options.stream_threshold is not None
-    engine = engine_kind()(
+    return engine_kind()(
         server=False,
-        container_id=client_id or f"jmsish:{uuid.uuid4()}",
+        container_id=container_id,
         hostname=(options.vhost or None) if options.vhost is not None else target.host,
         max_frame_size=min(options.max_frame_size, STREAM_FRAME) if streams else options.max_frame_size,
         incoming_window=STREAM_WINDOW if streams else INCOMING_WINDOW,
@@ -111,14 +132,6 @@ def make_core(
         properties={"product": "jmsish", "version": VERSION, "platform": f"Python {sys.version.split()[0]}"},
         sasl=sasl_client(target, token, ssl_context),
     )
-    clock: Callable[[], float] = options.clock or time
-    core = ClientConnection(engine, options, clock, peer)
-    core.telemetry = telemetry_of(options.tracing)
-    if core.telemetry is not None:
-        core.telemetry.watch(core)
-    core.user_id = target.username if options.populate_user_id else None
-    core.client_id, core.client_id_preset = client_id, client_id is not None
-    return core
 
 
 class ConnectionMetaData:
@@ -133,7 +146,7 @@ class ConnectionMetaData:
     jmsx_property_names: tuple[str, ...] = ("JMSXDeliveryCount", "JMSXGroupID", "JMSXGroupSeq", "JMSXUserID")
 
     def __init__(self, core: ClientConnection) -> None:
-        remote = core.engine.remote
+        remote = core.remote
         self.remote_container_id: str | None = remote.container_id if remote else None
         self.remote_properties: Mapping[str, Any] = dict(remote.properties or {}) if remote else {}
         self.remote_capabilities: tuple[str, ...] = tuple(remote.offered_capabilities) if remote else ()
@@ -270,7 +283,7 @@ class ProducerFace(ProducerSettings):
             return own
         if own is not None:
             raise IllegalStateError(f"this producer sends to {own}; only an anonymous one takes a destination")
-        return check_destination(destination)
+        return self._core.session.connection.temporary.current(check_destination(destination))
 
     def _make(
         self, body: Any, destination: Destination, wanted: tuple[Any, ...], keep: bool
@@ -334,6 +347,12 @@ class ProducerFace(ProducerSettings):
             return template.encode_text(body, self._sent, int(connection.clock() * 1000))
         return template.encode(body, self._sent, connection.wall_milliseconds())
 
+    def _follow_reply_to(self, message: Message) -> None:
+        """A temporary destination may have another name since the application put it in (M105)."""
+        temporary = self._core.session.connection.temporary
+        if temporary.aliases and message.jms_reply_to is not None:
+            message.jms_reply_to = temporary.current(message.jms_reply_to)
+
     def _prepare(
         self,
         body: Any,
@@ -355,6 +374,7 @@ class ProducerFace(ProducerSettings):
         if delay:
             self._core.check_delay(destination)
         connection = self._core.session.connection
+        self._follow_reply_to(message)
         now = connection.wall_milliseconds()
         self._sent += 1
         payload = encode_for_send(
@@ -413,4 +433,5 @@ def back_off(failures: int) -> float:
 
 
 ExceptionListener = Callable[[JMSError], Any]
+EventListener = Callable[[ConnectionEvent], Any]
 CompletionListener = Callable[[Message, "JMSError | None"], Any]

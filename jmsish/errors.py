@@ -189,7 +189,35 @@ class TransactionRolledBackError(JMSError):
 
 
 class TransactionInDoubtError(JMSError):
-    """The answer to a commit was lost: the transaction may have been done or undone, whole in either case."""
+    """The answer to a commit was lost: the transaction may have been done or undone, whole in either case.
+
+    What helps to find out which: ``sent`` and ``received`` say how many messages it sent and took, ``last_sent_id`` and
+    ``last_received_id`` are the JMSMessageIDs of the last of either sort (``None`` where there is none). Since all was
+    done or nothing, one message decides: that which was sent last is at its destination, or was consumed there, if the
+    transaction was committed; that which was received last comes again, marked as redelivered, if it was not.
+    ``transaction_id`` is what the broker called it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        scope: str | None = None,
+        condition: str | None = None,
+        description: str | None = None,
+        info: Mapping[Any, Any] | None = None,
+        transaction_id: bytes | None = None,
+        sent: int = 0,
+        received: int = 0,
+        last_sent_id: str | None = None,
+        last_received_id: str | None = None,
+    ) -> None:
+        super().__init__(message, scope=scope, condition=condition, description=description, info=info)
+        self.transaction_id = transaction_id
+        self.sent = sent
+        self.received = received
+        self.last_sent_id = last_sent_id
+        self.last_received_id = last_received_id
 
 
 class ConnectionLostError(_OutcomeError):

@@ -288,6 +288,11 @@ class ConnectionTarget:
         return dataclasses.replace(self, scheme=scheme, host=host, port=port, name=None)
 
     @property
+    def peer(self) -> str:
+        """What a broker is called in errors: host and port, or its name."""
+        return f"vm://{self.name}" if self.scheme == "vm" else f"{self.host}:{self.port}"
+
+    @property
     def url(self) -> str:
         """The URL without credentials and options, for messages."""
         if self.scheme == "vm":

@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import ssl
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Any
 
 from jmsish._credentials import tls_context, token_soon
 from jmsish._facade import (
     ConnectionMetaData,
+    EventListener,
     ExceptionListener,
     check_listener,
     check_mode,
     forbid_in_completion,
     layers,
     make_core,
+    make_engine,
 )
 from jmsish._simplified import Family
 from jmsish.aio.closing import Closing, Opening
@@ -26,8 +30,9 @@ from jmsish.aio.session import Session
 from jmsish.client.connection import ClientConnection
 from jmsish.destination import Destination
 from jmsish.drivers.layered_wire import join_layered
-from jmsish.drivers.loop import LoopDriver
+from jmsish.drivers.loop import Connect, LoopDriver
 from jmsish.drivers.registry import connect_vm
+from jmsish.engine.engine import Engine
 from jmsish.errors import ConnectionLostError, IllegalStateError, JMSError, OperationTimeoutError
 from jmsish.modes import AcknowledgeMode
 from jmsish.options import ConnectionTarget, parse_url
@@ -36,9 +41,9 @@ from jmsish.options import ConnectionTarget, parse_url
 class Connection(Closing):
     """A connection to a broker (JMS 3.1, 6.1): made by `connect`, which starts it, or by a `ConnectionFactory`."""
 
-    def __init__(self, core: ClientConnection) -> None:
+    def __init__(self, core: ClientConnection, connect: Connect | None = None) -> None:
         self._core = core
-        self._driver = LoopDriver(core)
+        self._driver = LoopDriver(core, connect)
         self._sessions: set[Session] = set()
         self._session_kind = Session if core.telemetry is None else core.telemetry.session_kind(Session)
 
@@ -60,7 +65,7 @@ class Connection(Closing):
     @property
     def metadata(self) -> ConnectionMetaData:
         """What this library is, and what the broker says of itself."""
-        if self._core.engine.remote is None:
+        if self._core.remote is None:
             raise IllegalStateError("the connection is not open yet: it opens at its first use")
         return ConnectionMetaData(self._core)
 
@@ -75,6 +80,22 @@ class Connection(Closing):
         if self._core.closed:
             raise IllegalStateError("the connection is closed")
         self._core.exception_listener = listener
+
+    @property
+    def event_listener(self) -> EventListener | None:
+        """A callable that gets the events of a connection that reconnects (`jmsish.events`): interrupted, restored,
+        deliveries lost, transaction lost, temporary destination renamed.
+
+        It is called where the exception listener is, and only while the connection lives on: its end is an exception.
+        """
+        return self._core.event_listener
+
+    @event_listener.setter
+    def event_listener(self, listener: EventListener | None) -> None:
+        check_listener(listener)
+        if self._core.closed:
+            raise IllegalStateError("the connection is closed")
+        self._core.event_listener = listener
 
     @property
     def is_started(self) -> bool:
@@ -232,7 +253,7 @@ def connect(
 
 
 async def _connect(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, start: bool) -> Connection:
-    connection = await _dial(target, ssl_context)
+    connection = await _dial(target, ssl_context, opening=True)
     try:
         await connection._open()
         if start:
@@ -268,61 +289,78 @@ async def _create_context(
     return await JMSContext(await _dial(target, ssl_context), mode, Family())._opened()
 
 
-async def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Connection:
-    """Reach the first of the target's brokers that can be reached, and authenticate."""
-    failures: list[str] = []
-    last: JMSError | None = None
-    for place in target.alternatives:
-        try:
-            return await _dial_one(place, target, ssl_context)
-        except ConnectionLostError as error:
-            failures.append(str(error))
-            last = error
-    if last is not None and len(failures) == 1:
-        raise last
-    raise ConnectionLostError("no broker could be reached: " + "; ".join(failures)) from last
-
-
-async def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Connection:
-    timeout = place.options.connect_timeout
+async def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, opening: bool = False) -> Connection:
+    """Reach the target's broker, and authenticate; by `failover:` as its plan says, with `opening` to the open."""
+    if target.failover is not None:
+        return await _dial_by_plan(target, ssl_context, opening)
+    timeout = target.options.connect_timeout
     deadline = None if timeout is None else monotonic() + timeout
-    tls = tls_context(place, ssl_context)
-    client_id = whole.client_id if place.client_id is None else place.client_id
-    core = make_core(place, client_id, await token_soon(place), ssl_context)
+    tls = tls_context(target, ssl_context)
+    core = make_core(target, target.client_id, await token_soon(target), ssl_context)
     connection = Connection(core)
+    driver = connection._driver
     try:
-        if place.scheme == "vm":
-            assert place.name is not None
-            connection._driver.join_pipe(connect_vm(place.name))
-        else:
-            assert place.host is not None and place.port is not None
-            websocket, proxy = layers(place)
-            name = place.options.tls_server_name
-            if websocket is None and proxy is None:
-                await connection._driver.join_socket(
-                    place.host, place.port, timeout=timeout, ssl_context=tls, server_hostname=name
-                )
-            else:
-                await join_layered(
-                    connection._driver,
-                    place.host,
-                    place.port,
-                    timeout=timeout,
-                    ssl_context=tls,
-                    server_hostname=name,
-                    websocket=websocket,
-                    proxy=proxy,
-                )
-        connection._driver.flush()
-        await connection._driver.wait(core.authenticated, deadline)
+        await _reach(driver, target, tls)
+        driver.flush()
+        await driver.wait(core.authenticated, deadline)
     except OperationTimeoutError as error:
-        connection._driver.stop()
-        text = f"{core.peer} accepted the connection and did not answer within {place.options.connect_timeout:g} s"
+        driver.stop()
+        text = f"{core.peer} accepted the connection and did not answer within {timeout:g} s (stage: SASL)"
         raise ConnectionLostError(text, scope="connection") from error
+    except BaseException:
+        driver.stop()
+        raise
+    return connection
+
+
+async def _dial_by_plan(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, opening: bool) -> Connection:
+    """The first connection of one that is made again after a loss: it is made the same way."""
+    core = make_core(target, target.targets[0].client_id or target.client_id)
+    core.now = monotonic()
+    core.dial_first(opening)
+    online = core.online
+    connection = Connection(core, partial(_reach_for_engine, ssl_context))
+    try:
+        connection._driver.see_to_loss()
+        await connection._driver.wait(online, None)
     except BaseException:
         connection._driver.stop()
         raise
     return connection
+
+
+async def _reach_for_engine(
+    ssl_context: ssl.SSLContext | None, driver: LoopDriver, place: ConnectionTarget
+) -> Callable[[str], Engine]:
+    tls = tls_context(place, ssl_context)
+    make = partial(make_engine, place, await token_soon(place), ssl_context)
+    await _reach(driver, place, tls)
+    return make
+
+
+async def _reach(driver: LoopDriver, place: ConnectionTarget, tls: ssl.SSLContext | None) -> None:
+    """Connect to one broker, TLS and what else there is around the octets of AMQP included."""
+    if place.scheme == "vm":
+        assert place.name is not None
+        driver.join_pipe(connect_vm(place.name))
+        return
+    assert place.host is not None and place.port is not None
+    timeout = place.options.connect_timeout
+    websocket, proxy = layers(place)
+    name = place.options.tls_server_name
+    if websocket is None and proxy is None:
+        await driver.join_socket(place.host, place.port, timeout=timeout, ssl_context=tls, server_hostname=name)
+    else:
+        await join_layered(
+            driver,
+            place.host,
+            place.port,
+            timeout=timeout,
+            ssl_context=tls,
+            server_hostname=name,
+            websocket=websocket,
+            proxy=proxy,
+        )
 
 
 __all__ = ["Connection", "ConnectionFactory", "IllegalStateError", "connect", "create_context"]

@@ -28,6 +28,8 @@ def join(consumer: ClientConsumer) -> Procedure[None]:
     yield from session.ready_to_consume()
     if session.siblings(consumer) and not consumer.browsing:
         yield from _make_room(consumer)
+    yield from session.connection.until_online()
+    consumer.rename(session.connection.temporary.current(consumer.destination))
     session.check()  # what was waited for came, and may have been the last thing that came
     session.enroll(consumer)
     try:

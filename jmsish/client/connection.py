@@ -6,16 +6,16 @@ outside the ownership, because it runs application code, is collected in `calls`
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from jmsish.client.answers import Answer
+from jmsish.client.continuity import Continuity
 from jmsish.client.own_session import OwnSession
 from jmsish.client.peers import known_as
-from jmsish.client.procedures import Procedure, fail, settle, silenced
-from jmsish.client.producer import ClientProducer, Completion, rejection, unknown_outcome
+from jmsish.client.procedures import Interrupted, Procedure, fail, settle, silenced
+from jmsish.client.producer import unknown_outcome
 from jmsish.client.session import ClientSession
 from jmsish.client.subscriptions import Subscriptions
 from jmsish.client.temporary import TemporaryNodes
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
     from jmsish.engine.session import EngineSession
+    from jmsish.events import ConnectionEvent
     from jmsish.options import ConnectionOptions
 
 ESTABLISHMENT_FAILED = "amqp:connection-establishment-failed"
@@ -54,8 +55,8 @@ DESIRED = ("sole-connection-for-container", "DELAYED_DELIVERY", "ANONYMOUS-RELAY
 """M31."""
 
 
-class ClientConnection:
-    """One connection of the application, over one engine."""
+class ClientConnection(Continuity):
+    """One connection of the application, over one engine after the other."""
 
     client_id: str | None = None
     """What the application, or its factory, calls this connection; None when nobody named it."""
@@ -87,9 +88,14 @@ class ClientConnection:
         """Done when frames may follow: the protocol is agreed upon and SASL, where there is any, went well."""
         self.opened: Future[None] = Answer()
         self.shut: Future[None] = Answer()
+        self.online: Future[None] = Answer()
+        """Done when a connection that is offline is so no more."""
+        self.leaving: Future[None] = Answer()
+        """Done when the application closes a connection that is offline."""
         self.calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.trace = trace_if_wanted(self.calls)
         self.exception_listener: Callable[[JMSError], Any] | None = None
+        self.event_listener: Callable[[ConnectionEvent], Any] | None = None
         self.failure: JMSError | None = None
         self._at_hand: list[tuple[Any, ...]] = []
         """What is being acted on: where that is broken off, some outcomes in it are not told yet."""
@@ -170,7 +176,10 @@ class ClientConnection:
     def _on_opened(self) -> None:
         remote = self.engine.remote
         assert remote is not None
+        self.remote = remote
         properties = remote.properties or {}
+        if self.reconnection is not None:
+            self.reconnection.learned(properties)
         self.profile, self.prefixes = known_as(self.options, remote, self.engine.hostname)
         if not properties.get(ESTABLISHMENT_FAILED):
             settle(self.opened)
@@ -180,7 +189,7 @@ class ClientConnection:
             settle(self.shut)
             return
         self.engine.close()
-        self.fail(self._closed_by_peer(error))
+        self.lose(self._closed_by_peer(error))
 
     def _closed_by_peer(self, error: AmqpError | None) -> JMSError:
         if error is None:
@@ -199,7 +208,7 @@ class ClientConnection:
         if not isinstance(failure, JMSSecurityError):
             # However it is told (silence is amqp:resource-limit-exceeded): nobody closed it, it is lost.
             failure = ConnectionLostError(text, scope="connection", condition=error.condition)
-        self.fail(failure)
+        self.lose(failure)
 
     def _on_begun(self, session: EngineSession) -> None:
         if session.context is None:
@@ -255,69 +264,6 @@ class ClientConnection:
                 session.disposition(delivery, outcome, True)
             self.resolve(delivery, outcome)
 
-    # -- outcomes --------------------------------------------------------------------------------------------------
-
-    def resolve(self, delivery: Delivery, outcome: Any) -> None:
-        """Tell whoever sent `delivery` how it ended; `outcome` may be the error that took the answer away."""
-        context = delivery.context
-        delivery.context = None
-        if isinstance(context, Future):
-            if isinstance(outcome, BaseException):
-                fail(context, outcome)
-            else:
-                settle(context, outcome)
-        else:
-            error = outcome if isinstance(outcome, JMSError) else rejection(outcome)
-            if context is not None:
-                self._complete(delivery.link.context.pending, context, error)
-            elif error is not None and self.failure is None:
-                self.report(error)
-        if self._settling:
-            self._check_settled(delivery.link)
-
-    def _complete(self, pending: deque[Completion] | None, answered: Completion, error: JMSError | None) -> None:
-        """Callbacks come in the order of the sends, also where the answers do not (jms rule 98)."""
-        if not pending or pending[0] is not answered:
-            answered.answer = error
-            return
-        self.calls.append((pending.popleft().tell, (error,)))
-        while pending and pending[0].answer is not ...:
-            self.calls.append((pending[0].tell, (pending[0].answer,)))
-            pending.popleft()
-
-    def completed(self, completion: Completion, error: JMSError | None) -> None:
-        self.calls.append((completion.tell, (error,)))
-
-    def outcomes_of(self, link: Link) -> Procedure[None]:
-        """Wait until nothing sent on `link` is without its outcome."""
-        if any(d.link is link for d in link.session.outgoing.values()):
-            waiting: Future[None] = Answer()
-            self._settling[link] = waiting
-            try:
-                yield waiting, self.close_deadline()
-            finally:
-                self._settling.pop(link, None)
-
-    def _check_settled(self, link: Link) -> None:
-        if link in self._settling and not any(d.link is link for d in link.session.outgoing.values()):
-            settle(self._settling.pop(link))
-
-    def _lose_outcomes(self, session: EngineSession, cause: JMSError) -> None:
-        self.lose_unsent([item.delivery for item in session.backlog], cause)
-        for link in list(session.links.values()):
-            self.lose_unsent([*link.unsent, *(item.delivery for item in link.held)], cause)
-        for delivery in list(session.outgoing.values()):
-            if delivery.context is not None:
-                self.resolve(delivery, unknown_outcome(cause))
-        for link in [link for link in self._settling if link.session is session]:
-            fail(self._settling.pop(link), cause)
-
-    def lose_unsent(self, deliveries: Iterable[Delivery], cause: JMSError) -> None:
-        """What a link gave up before all of it was written: the broker has not got it, and never will."""
-        for delivery in deliveries:
-            if delivery.context is not None and isinstance(delivery.link.context, ClientProducer):
-                self.resolve(delivery, cause)
-
     # -- failure ---------------------------------------------------------------------------------------------------
 
     def fail(self, error: JMSError) -> None:
@@ -325,7 +271,7 @@ class ClientConnection:
         if self._failed:
             return
         error = self.failure = self.failure or error
-        self._told = self._told or someone_waits(self)
+        self._told = self._told or someone_waits(self) or self.waiting_online > 0
         for session in list(self.sessions):
             session.lose_transaction(error)
             self._lose_outcomes(session.engine_session, error)
@@ -339,12 +285,18 @@ class ClientConnection:
             fail(waiting, error)
         self._settling.clear()
         self.own_session.fail(error)
-        fail(self.authenticated, error)
-        fail(self.opened, error)
+        for future in (self.authenticated, self.opened, self.online, self.dialling):
+            fail(future, error)
         settle(self.shut)
+        self.offline = False
         self._failed = True
         if not self._told:
             self.report(error)
+
+    def tell(self, event: ConnectionEvent) -> None:
+        """Events go to the event listener."""
+        if self.event_listener is not None and not self.closed:
+            self.calls.append((self.event_listener, (event,)))
 
     def report(self, error: JMSError) -> None:
         """Errors nobody waits for go to the exception listener."""
@@ -360,13 +312,20 @@ class ClientConnection:
     # -- procedures ------------------------------------------------------------------------------------------------
 
     def open(self) -> Procedure[None]:
-        """Send open once, and wait for the broker's."""
+        """Send open once, and wait for the broker's; of a connection that is offline, for its return."""
         self.check()
-        if not self.opening:
-            self.opening = True
-            self.engine.open()
-        if not self.opened.done():
-            yield self.opened, self._deadline(self.options.connect_timeout)
+        while not self.opened.done() or self.offline:
+            if self.offline:
+                self.opening = True
+                yield from self.until_online()
+                continue
+            if not self.opening:
+                self.opening = True
+                self.engine.open()
+            try:
+                yield self.opened, self._deadline(self.options.connect_timeout)
+            except Interrupted:
+                continue
         self.check()
 
     def create_session(self, mode: AcknowledgeMode) -> Procedure[ClientSession]:
@@ -429,7 +388,10 @@ class ClientConnection:
             except JMSError as error:
                 first = first or error
         self.closed = True
-        if self.failure is None:
+        settle(self.leaving)
+        if self.offline:
+            self.engine.close()
+        elif self.failure is None:
             if not self.opening:
                 self.engine.open()
             self.engine.close()
@@ -454,7 +416,7 @@ class ClientConnection:
     # -- small things ----------------------------------------------------------------------------------------------
 
     def offers(self, capability: str) -> bool:
-        remote = self.engine.remote
+        remote = self.remote
         return remote is not None and capability in remote.offered_capabilities
 
     def unique_name(self, kind: str) -> str:

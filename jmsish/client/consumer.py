@@ -59,7 +59,7 @@ class ClientConsumer(CreditWindow):
         subscription: Subscription | None = None,
     ) -> None:
         super().__init__(session, prefetch, browsing)
-        self.destination = destination
+        self.destination = destination = session.connection.temporary.current(destination)
         self.selector = selector
         self.no_local = no_local
         self.priority = priority
@@ -71,6 +71,10 @@ class ClientConsumer(CreditWindow):
         """The buffer is ordered by priority, not by arrival."""
         self.attached: Future[None] = Answer()
         self.detached: Future[None] = Answer()
+        self.restoring = False
+        """Its link is being made again, and was there before."""
+        self.shown: set[int] | None = set() if browsing and session.connection.reconnection is not None else None
+        """What a browser has shown, so that it goes on behind that after a loss."""
         self.waiter: Future[None] | None = None
         self.unsettled = 0
         """Deliveries handed over and not yet settled: the link stays attached for them after a close."""
@@ -79,6 +83,12 @@ class ClientConsumer(CreditWindow):
         self.failure: JMSError | None = None
         self.failures_in_row = 0
         self.failing_id: bytes | None = None
+
+    def rename(self, destination: Destination) -> None:
+        """What it reads is called otherwise since the connection was lost."""
+        if self.destination != destination:
+            self.destination = destination
+            self.origin = self.subscription or (self if destination.is_topic else destination)
 
     # -- deliveries ------------------------------------------------------------------------------------------------
 
@@ -215,12 +225,15 @@ class ClientConsumer(CreditWindow):
 
         None when `deadline` passes, when the consumer closes, or, with `wait` false, when the broker has nothing.
         """
-        yield from self.session.ready_to_consume()
+        connection = self.session.connection
+        if not (yield from self._ready(deadline, wait)):
+            return None
         self.check()
         self.session.end_reading()
-        connection = self.session.connection
         while True:
             if self.closing:
+                return None
+            if not (yield from self._ready(deadline, wait)):
                 return None
             if connection.started:
                 delivery = self._next(read)
@@ -233,20 +246,49 @@ class ClientConsumer(CreditWindow):
                     return (yield from self._pull(read))
             elif not wait:
                 return None
-            waiter: Future[None] = Answer()
-            self.waiter = waiter
-            want(self.session.engine_session, True)
-            try:
-                yield waiter, deadline
-            except OperationTimeoutError:
+            if not (yield from self._wait(deadline)):
+                if connection.offline:
+                    return None
                 wait = False
-            finally:
-                want(self.session.engine_session, False)
-                if self.waiter is waiter:
-                    self.waiter = None
-                self.demand = False
             if self.failure is not None:
                 raise self.failure
+
+    def _wait(self, deadline: float | None) -> Procedure[bool]:
+        """Wait until something may have come; false when the deadline passed."""
+        waiter: Future[None] = Answer()
+        self.waiter = waiter
+        engine_session = self.session.engine_session
+        want(engine_session, True)
+        try:
+            yield waiter, deadline
+        except OperationTimeoutError:
+            return False
+        finally:
+            want(engine_session, False)
+            if self.waiter is waiter:
+                self.waiter = None
+            self.demand = False
+        return True
+
+    def _ready(self, deadline: float | None, wait: bool) -> Procedure[bool]:
+        """A transaction, and, for one that does not wait, a connection to ask; false when the deadline passed.
+
+        While the connection is lost a receive waits as long as it was told to.
+        """
+        connection = self.session.connection
+        while True:
+            try:
+                if not wait:
+                    yield from connection.until_online()
+                yield from self.session.ready_to_consume(deadline if wait else None)
+                return True
+            except OperationTimeoutError:
+                if not wait:
+                    raise
+                if deadline is not None and connection.now >= deadline:
+                    return False
+                if not connection.offline:
+                    raise
 
     def _ask(self) -> Procedure[None]:
         """Make sure that the broker may send us something: take back what siblings have not read, grant credit."""
@@ -268,6 +310,10 @@ class ClientConsumer(CreditWindow):
                 self.replenish()
                 self.demand = False
                 yield from self._drain()
+                if self.renewed and not self.closing:
+                    yield from connection.until_online()
+                    self.renewed = False
+                    continue
                 if not self.buffer or self.closing or not connection.started:
                     return None
                 delivery = self._next(read)
@@ -282,12 +328,25 @@ class ClientConsumer(CreditWindow):
         while not self.closed:
             delivery = self._next()
             if delivery is not None:
-                return delivery
+                if self._is_new(delivery):
+                    return delivery
+                continue
+            yield from self.session.connection.until_online()
             self.replenish()
             yield from self._drain()
-            if not self.buffer:
+            if not self.buffer and not self.renewed:
                 break
         return None
+
+    def _is_new(self, delivery: Delivery) -> bool:
+        """Whether a browser has not shown it before a loss; of each message it remembers a number."""
+        if self.shown is None:
+            return True
+        number = hash(self.session.connection.identity_of(delivery))
+        if number in self.shown:
+            return False
+        self.shown.add(number)
+        return True
 
     def check(self) -> None:
         """Raise what forbids the use of this consumer."""
@@ -343,10 +402,10 @@ class ClientConsumer(CreditWindow):
             if not told:
                 self.session.connection.report(failure)
         self.on_credit()
-        self._drop_unread()
+        self.drop_unread()
         settle(self.detached)
 
-    def _drop_unread(self) -> None:
+    def drop_unread(self) -> None:
         """The link is gone, and with it what nobody has read."""
         for delivery in self.unread():
             if delivery.stream is not None:
@@ -362,7 +421,7 @@ class ClientConsumer(CreditWindow):
     def fail(self, error: JMSError) -> None:
         self.failure = error
         self._left()
-        self._drop_unread()
+        self.drop_unread()
         drained, self.drained = self.drained, None
         waiter, self.waiter = self.waiter, None
         for future in (self.attached, drained, waiter, self.detached):

@@ -52,6 +52,8 @@ class CreditWindow:
         """A receive waits for what is not in the buffer."""
         self.window = 1
         self.closing = False
+        self.renewed = False
+        """Since it was last drained its link was lost: what is in the buffer came by another one."""
 
     def credit_wanted(self) -> int:
         """How many deliveries may be under way or unread just now."""
@@ -84,6 +86,7 @@ class CreditWindow:
         link = self.link
         if self.drained is not None:
             return self.drained
+        self.renewed = False
         if link is None or not link.remote_attached or (link.credit == 0 and not self._is_amid()):
             return None
         self.drained = Answer()
@@ -113,7 +116,8 @@ class CreditWindow:
         while True:
             until = connection.now + patience
             last = deadline is not None and until >= deadline
-            want(self.session.engine_session, True)
+            engine_session = self.session.engine_session
+            want(engine_session, True)
             try:
                 yield drained, deadline if last else until
                 return
@@ -124,7 +128,7 @@ class CreditWindow:
                 self._ask_to_drain(link)
                 patience *= 2
             finally:
-                want(self.session.engine_session, False)
+                want(engine_session, False)
 
     def on_credit(self) -> None:
         """The broker moved our credit: a drain is answered once none is left and no delivery is half here.

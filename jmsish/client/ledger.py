@@ -82,6 +82,11 @@ class ClientLedger:
         """Delivery-ids compare by serial number arithmetic (Part 2, 2.8.10: RFC 1982)."""
         return (delivery.id - self.session.engine_session.first_incoming_id) & 0xFFFFFFFF
 
+    @property
+    def count(self) -> int:
+        """How many deliveries are handed over and not acknowledged."""
+        return len(self.delivered) + len(self.lazy) + (self.current is not None)
+
     # -- hand-over -------------------------------------------------------------------------------------------------
 
     def screen(self, consumer: ClientConsumer, delivery: Delivery) -> bool:
@@ -161,6 +166,8 @@ class ClientLedger:
             consumer.unsettled += 1
             return
         session.engine_session.disposition(delivery, controller.accepted, True)
+        controller.received += 1
+        controller.last_received = delivery.payload
         if session.connection.trace is not None:
             session.connection.trace.enlisted(session, delivery, consumer.destination)
         if not consumer.in_transaction:
@@ -180,10 +187,11 @@ class ClientLedger:
     def dispose(self, delivery: Delivery, outcome: DeliveryState) -> None:
         if delivery.stream is not None:
             self._stop_reading(delivery)
-        if not delivery.remote_settled:
+        session = self.session.engine_session
+        if not delivery.remote_settled and delivery.link.session is session:  # it is not of a connection that was lost
             if self._narrow and isinstance(outcome, Modified):
                 outcome = _without_modified(outcome)
-            self.session.engine_session.disposition(delivery, outcome, True)
+            session.disposition(delivery, outcome, True)
 
     def _stop_reading(self, delivery: Delivery) -> None:
         """What still comes of a settled delivery is dropped."""
@@ -197,6 +205,8 @@ class ClientLedger:
     def resolve(self, delivery: Delivery, outcome: DeliveryState) -> None:
         """Settle a delivery that was handed over; its consumer's link may go when it was the last."""
         consumer: ClientConsumer = delivery.link.context
+        if delivery.link.session is not self.session.engine_session:
+            return  # it went with the connection it came by, and the broker has it again
         self.dispose(delivery, outcome)
         consumer.unsettled -= 1
         if consumer.closed and not consumer.unsettled:
@@ -220,7 +230,9 @@ class ClientLedger:
             delivered, self.delivered = self.delivered, {}
             for each in delivered.values():
                 self.resolve(each, outcome)
-        elif mode is AcknowledgeMode.INDIVIDUAL and delivery is not None and delivery.id in self.delivered:
+        elif (
+            mode is AcknowledgeMode.INDIVIDUAL and delivery is not None and self.delivered.get(delivery.id) is delivery
+        ):
             del self.delivered[delivery.id]
             self.resolve(delivery, outcome)
 
@@ -248,7 +260,7 @@ class ClientLedger:
     def give_back(self, consumers: Iterable[ClientConsumer], handed_over: Iterable[Delivery] = ()) -> None:
         """Give back in one ascending pass: `handed_over` as failed, the consumers' unread deliveries as released."""
         failed = {d.id: d for d in handed_over}
-        unread = [d for consumer in consumers for d in consumer.unread()]
+        unread = [d for consumer in consumers if not consumer.renewed for d in consumer.unread()]
         trace = self.session.connection.trace
         for delivery in sorted([*failed.values(), *unread], key=self.age):
             if delivery.id in failed:

@@ -122,7 +122,7 @@ def attach_producer(producer: ClientProducer, destination: Destination | None) -
     session = producer.session
     address = None if destination is None else wire_name(destination, session.connection.prefixes)
     name = session.connection.unique_name(f"sender:{address or ''}")
-    producer.link = session.engine_session.sender(
+    link = session.engine_session.sender(
         name,
         source=Source(address=name, outcomes=OUTCOMES),
         target=Target(address=address, capabilities=() if destination is None else (destination.capability,)),
@@ -131,4 +131,8 @@ def attach_producer(producer: ClientProducer, destination: Destination | None) -
         context=producer,
     )
     # Acknowledgements and posts of a transaction commute; so those of a hundred messages are one frame.
-    producer.link.overtakes = True
+    link.overtakes = True
+    if producer.kept:
+        producer.coming = link
+    else:
+        producer.link = link

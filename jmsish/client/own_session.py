@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 class OwnLink:
     """A link that carries no messages: that it is attached, or closed, is what it is for."""
 
-    def __init__(self, session: OwnSession, link: Link, what: str) -> None:
+    def __init__(
+        self, session: OwnSession, link: Link, what: str, on_made: Callable[[OwnLink], object] | None = None
+    ) -> None:
         self._session = session
         self.link = link
         self.what = what
         """What the link stands for, for error texts."""
+        self.on_made = on_made
+        """Told in the very step in which the link is attached."""
         self.attached: Future[None] = Answer()
         self.detached: Future[None] = Answer()
         link.context = self
@@ -33,6 +37,8 @@ class OwnLink:
     def on_attached(self) -> None:
         node = self.link.remote_target if self.link.is_sender else self.link.remote_source
         if node is not None:
+            if self.on_made is not None:
+                self.on_made(self)
             settle(self.attached)  # else the detach with the reason follows (M48, M66)
 
     def on_credit(self) -> None:
@@ -74,6 +80,11 @@ class OwnLink:
         fail(self.attached, error)
         fail(self.detached, error)
 
+    def interrupted(self, broken: JMSError) -> None:
+        """It went with a connection that is made again: what it stands for has to be asked for anew."""
+        fail(self.attached, broken)
+        fail(self.detached, broken)
+
 
 class OwnSession:
     """Begins when it is first needed, and again when the broker has ended it."""
@@ -104,6 +115,13 @@ class OwnSession:
     def on_ended(self, error: AmqpError | None) -> None:
         self._session = None
         self.fail(self.why_ended(error))
+
+    def interrupted(self, broken: JMSError) -> None:
+        """The connection is lost, and is made again; temporary destinations are known on, to be made again too."""
+        self._session = None
+        links, self.links = self.links, set()
+        for link in links:
+            link.interrupted(broken)
 
     def fail(self, error: JMSError) -> None:
         links, self.links = self.links, set()

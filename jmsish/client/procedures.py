@@ -12,12 +12,19 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from jmsish.errors import JMSError
+from jmsish.errors import ConnectionLostError, JMSError
 
 T = TypeVar("T")
 
 Wait = tuple["Future[Any]", "float | None"]
 Procedure = Generator[Wait, Any, T]
+
+
+class Interrupted(ConnectionLostError):
+    """What was waited for went with a connection that is being made again; it may be asked for anew.
+
+    The loss itself is its cause.
+    """
 
 
 def silenced(closing: Procedure[None], lost: Callable[[], bool]) -> Procedure[None]:

@@ -65,7 +65,7 @@ class ClientProducer:
 
     def __init__(self, session: ClientSession, destination: Destination | None) -> None:
         self.session = session
-        self.destination = destination
+        self.destination = destination and session.connection.temporary.current(destination)
         self.link: Link | None = None
         self.attached: Future[None] = Answer()
         self.detached: Future[None] = Answer()
@@ -76,6 +76,12 @@ class ClientProducer:
         """Then: a link for each destination, the one last used at the end (M49)."""
         self.pending: deque[Completion] | None = None
         """Asynchronous sends in the order of their calls, which is that of their callbacks (jms rule 98)."""
+        self.restoring = False
+        """Its link is being made again, and was there before."""
+        self.kept: deque[tuple[bytes, Future[Any] | Completion | None]] = deque()
+        """What goes first once the link is there again: sends that a loss left unwritten, or unheard."""
+        self.coming: Link | None = None
+        """The link as long as it is only there for these."""
         self.closed = False
         self.failure: JMSError | None = None
 
@@ -105,6 +111,7 @@ class ClientProducer:
         if controller.posting is None:
             return False
         controller.sent += 1
+        controller.last_sent = payload
         link.send(payload, state=controller.posting, settled=True)
         self.told(context)
         return True
@@ -144,6 +151,8 @@ class ClientProducer:
             self.check()
             controller = session.controller
             if controller is not None:
+                if session.connection.offline:
+                    controller.sent_offline()
                 if controller.broken is not None:
                     self.told(context)  # M99: what belongs to a lost transaction goes nowhere; its commit will raise
                     return
@@ -195,6 +204,10 @@ class ClientProducer:
     def attach(self) -> Procedure[None]:
         """Attach the link; without a relay an anonymous producer needs none of its own."""
         self.session.check()
+        yield from self.session.connection.until_online()
+        self.session.check()
+        if self.destination is not None:
+            self.destination = self.session.connection.temporary.current(self.destination)
         self.session.producers.append(self)
         if self.destination is None and not self.session.connection.offers("ANONYMOUS-RELAY"):
             self.relayed = False
@@ -211,17 +224,38 @@ class ClientProducer:
             raise
 
     def on_attached(self) -> None:
-        link = self.link
+        link = self.link or self.coming
         assert link is not None
         if link.remote_target is not None:
             settle(self.attached)  # else the detach with the reason follows (M48)
 
     def on_credit(self) -> None:
+        if self.coming is not None:
+            self._send_kept(self.coming)
         if self.credited is not None and self.link is not None and self.link.credit > 0:
             credited, self.credited = self.credited, None
             settle(credited)
 
+    def _send_kept(self, link: Link) -> None:
+        """What a loss left goes first; then the link is there for all."""
+        limit = link.remote_max_message_size
+        while self.kept and link.credit > 0:
+            payload, context = self.kept.popleft()
+            if isinstance(context, Future) and context.done():
+                continue  # whoever waited has given up
+            if limit and len(payload) > limit:
+                self._lose_kept(context, too_large(len(payload), limit))
+            else:
+                link.send(payload, context=context)
+        if not self.kept:
+            self.link, self.coming = link, None
+
+    def give_up(self, context: Future[Any]) -> None:
+        """Nobody waits for the outcome of this send any more: where it was not sent again yet, it is not."""
+        self.kept = deque(each for each in self.kept if each[1] is not context)
+
     def on_detached(self, error: AmqpError | None) -> None:
+        self.link = self.link or self.coming
         if self.link is not None and self.link.attached:
             self.link.detach(closed=True)
         if not self.closed:
@@ -231,7 +265,7 @@ class ClientProducer:
             self.fail(failure)
             if not told:
                 self.session.connection.report(failure)
-        self.link = None
+        self.link = self.coming = None
         settle(self.detached)
 
     def _why_detached(self, error: AmqpError | None) -> JMSError:
@@ -253,8 +287,17 @@ class ClientProducer:
 
     def fail(self, error: JMSError) -> None:
         self.failure = error
+        kept, self.kept = self.kept, deque()
+        for _, context in kept:
+            self._lose_kept(context, unknown_outcome(error))
         for future in (self.attached, self.credited, self.detached):
             fail(future, error)
+
+    def _lose_kept(self, context: Future[Any] | Completion | None, error: JMSError) -> None:
+        if isinstance(context, Future):
+            fail(context, error)
+        elif context is not None:
+            self.session.connection.complete(self.pending, context, error)
 
     def close(self) -> Procedure[None]:
         """Close the producer; on a lost connection silently."""

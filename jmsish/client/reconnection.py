@@ -109,7 +109,7 @@ class Reconnection:
         else:
             _log.debug("%s is not reached: %s", place, error)
         self._causes[place] = error
-        if isinstance(error, JMSSecurityError):
+        if isinstance(error, JMSSecurityError) and error.scope is not None:  # the broker's word, not a token's absence
             self._refused[place] = error
         if isinstance(error, InvalidClientIDError) and not self.ever_stood:
             self._give_up(error)

@@ -10,7 +10,7 @@ from jmsish.client.procedures import Procedure
 from jmsish.client.producer import ClientProducer, Completion, rejection
 from jmsish.engine.conditions import EngineStateError
 from jmsish.engine.streaming import OutgoingStream
-from jmsish.errors import IllegalStateError, SendRejectedError
+from jmsish.errors import ConnectionLostError, IllegalStateError, SendRejectedError
 
 if TYPE_CHECKING:
     from jmsish.client.transaction import TransactionController
@@ -44,6 +44,8 @@ class StreamedSend:
             self._check()
             self.check_size(size or 0)
             controller = session.controller
+            if controller is not None and session.connection.offline:
+                controller.sent_offline()
             if controller is not None and controller.broken is not None:
                 producer.told(self._context)
                 return False
@@ -85,6 +87,7 @@ class StreamedSend:
         stream = self.stream
         assert stream is not None
         self._check()
+        self._check_link(stream)
         if self._early.done():
             raise rejection(self._early.result()) or SendRejectedError("the broker settled half a message")
         self._size += len(part)
@@ -112,6 +115,13 @@ class StreamedSend:
             self._producer.credited = credited
             yield credited, deadline
             self._check()
+            self._check_link(stream)
+
+    def _check_link(self, stream: OutgoingStream) -> None:
+        """What has been read from the application's stream cannot be read again, so it is not sent again."""
+        if stream.delivery.link is not self._producer.link:
+            raise ConnectionLostError("the connection was lost in the middle of the message, which is not sent",
+                                      scope="connection")  # fmt: skip
 
     def _check(self) -> None:
         self._producer.check()

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 class ClientSession:
     """One JMS session over one AMQP session."""
 
+    restoring = False
+    """It is being made again, and was there before."""
     _told = False
     """Whether a call raises the failure of the session: then the exception listener is not told."""
 
@@ -192,9 +194,15 @@ class ClientSession:
         if self.prompted is None:
             self.prompted = Answer()
         prompted = self.prompted
-        if self.connection.started and self._ready_to_listen():
+        if self.connection.started and self._has_transaction and self._ready_to_listen():
             self.prompt()
         return prompted
+
+    @property
+    def _has_transaction(self) -> bool:
+        """A transacted session has none for a moment, after its connection was lost."""
+        controller = self.controller
+        return controller is None or controller.accepted is not None or controller.broken is not None
 
     def _ready_to_listen(self) -> list[ClientConsumer]:
         """The consumers whose listener has something to do; of those that have not, nothing is remembered."""
@@ -205,7 +213,7 @@ class ClientSession:
 
     def next_for_listener(self) -> tuple[ClientConsumer, Delivery] | None:
         """The unread delivery that arrived first among the consumers with a listener, handed over."""
-        if not self.connection.started or self.closing or self.failure is not None:
+        if not self.connection.started or self.closing or self.failure is not None or not self._has_transaction:
             return None
         while True:
             ready = self._ready_to_listen()
@@ -281,12 +289,12 @@ class ClientSession:
             raise IllegalStateError("the session is not transacted: commit and rollback need transacted=True")
         return self.controller
 
-    def ready_to_consume(self) -> Procedure[None]:
-        """A transacted hand-over needs a transaction to enlist in."""
+    def ready_to_consume(self, deadline: float | None = None) -> Procedure[None]:
+        """A transacted hand-over needs a transaction to enlist in; it is waited for, not beyond the deadline."""
         self.check()
         controller = self.controller
         if controller is not None and controller.accepted is None and controller.broken is None:
-            yield from controller.ready()
+            yield from controller.ready(deadline)
 
     def commit(self) -> Procedure[None]:
         """Discharge the transaction; see docs/transacted-session.md for the order of the steps.
@@ -435,6 +443,8 @@ class ClientSession:
                 self.engine_session.end()
                 for consumer in [*self.consumers, *self.lingering]:
                     self.connection.subscriptions.leave(consumer)
+            if self.engine_session.engine.mute:
+                settle(self.ended)  # the connection is lost, and the session with it
             yield self.ended, self.connection.close_deadline()
         self.connection.sessions.discard(self)
 

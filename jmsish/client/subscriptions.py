@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from jmsish.client.links import attaching
 from jmsish.client.own_session import OwnLink
-from jmsish.client.procedures import Procedure
+from jmsish.client.procedures import Interrupted, Procedure
 from jmsish.engine.outcomes import Target
-from jmsish.errors import IllegalStateError
+from jmsish.errors import IllegalStateError, InvalidDestinationError
 
 if TYPE_CHECKING:
     from jmsish.client.connection import ClientConnection
@@ -155,6 +155,22 @@ class Subscriptions:
         this connection reads it or has not settled what it took from it (jms rule 137), and what the broker refuses
         with.
         """
+        closing = False
+        while True:
+            try:
+                yield from self.connection.until_online()
+                lookup = yield from self.connection.subscriptions.look_up(name)
+                closing = True
+                yield from lookup.close()
+            except Interrupted:
+                continue
+            except InvalidDestinationError:
+                if not closing:
+                    raise  # else it is gone: by the close whose answer was lost
+            return
+
+    def look_up(self, name: str) -> Procedure[OwnLink]:
+        """The link of a durable subscription, attached by name alone."""
         connection = self.connection
         connection.check()
         wanted = Subscription(name, durable=True, shared=True)
@@ -174,4 +190,4 @@ class Subscriptions:
             )
         lookup = OwnLink(connection.own_session, link, f"durable subscription {name!r}")
         yield from lookup.until_attached()
-        yield from lookup.close()
+        return lookup

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from jmsish.client.answers import Answer
 from jmsish.client.links import OUTCOMES
-from jmsish.client.procedures import Procedure, fail, settle
+from jmsish.client.procedures import Interrupted, Procedure, fail, settle
+from jmsish.engine.codec import MESSAGE_ID, peek_properties
 from jmsish.engine.outcomes import (
     ACCEPTED,
     Accepted,
@@ -38,6 +39,7 @@ from jmsish.engine.outcomes import (
     encode_control,
 )
 from jmsish.errors import (
+    ConnectionLostError,
     JMSError,
     JMSSecurityError,
     OperationTimeoutError,
@@ -73,7 +75,11 @@ class TransactionController:
         self.posting: TransactionalState | None = None
         self.retired: dict[Hashable, None] = {}
         """The queues and subscriptions that messages were taken from."""
-        self.sent = 0
+        self.sent = self.received = 0
+        self.last_sent = self.last_received = b""
+        """The messages sent and received last in the transaction."""
+        self._discharged: tuple[bytes, int, int, bytes, bytes] = (b"", 0, 0, b"", b"")
+        """What is under discharge: its id and the four above."""
         self.broken: JMSError | None = None
         self._unsent: deque[tuple[bytes, Future[Any]]] = deque()
 
@@ -87,7 +93,9 @@ class TransactionController:
         """Attach the control link and declare the first transaction behind it; done when the link is granted."""
         connection = self.session.connection
         name = connection.unique_name("coordinator")
-        attached = self.attached = Answer()
+        if self.attached.done():
+            self.attached = Answer()
+        attached = self.attached
         self.link = self.session.engine_session.sender(
             name,
             source=Source(address=name, outcomes=OUTCOMES),
@@ -156,25 +164,66 @@ class TransactionController:
         """The control link is gone: what it declared is rolled back, or unknown where a commit was under way."""
         if self._is_discharging and self.committing:
             if in_doubt:
-                why, text = cause, f"the answer to the commit was lost: {cause}"
-                cause = TransactionInDoubtError(text, scope="transaction", condition=why.condition)
-                cause.__cause__ = why
+                cause = self._doubt(f"the answer to the commit was lost: {cause}", cause)
             _log.warning("a commit did not succeed: %s", cause)
         fail(self.discharging, cause)
+        fail(self.declaring, cause)
+        fail(self.attached, cause)
+        self._end_link(cause)
+
+    def interrupted(self, cause: JMSError, broken: Interrupted) -> None:
+        """The connection is lost and will be made again, with a new control link; `attach` follows then.
+
+        A commit that had been said is in doubt, one that had not is undone with the rest.  A rollback is done.
+        """
+        if self._is_discharging and not self.committing:
+            settle(self.discharging, ACCEPTED)
+        elif self._is_discharging:
+            error: JMSError
+            if any(answer is self.discharging for _, answer in self._unsent):
+                text = f"the connection was lost before the commit was said: {cause}"
+                error = TransactionRolledBackError(text, scope="transaction", condition=cause.condition)
+                error.__cause__ = cause
+            else:
+                error = self._doubt(f"the answer to the commit was lost: {cause}", cause)
+            _log.warning("a commit did not succeed: %s", error)
+            fail(self.discharging, error)
+        fail(self.declaring, broken)
+        if self.session.restoring:
+            fail(self.attached, broken)
+        self._end_link(cause)
+
+    def _end_link(self, cause: JMSError) -> None:
         if self.has_work:
             _log.warning("a transaction was lost with %d messages sent in it: %s", self.sent, cause)
             self.broken = cause
-        fail(self.declaring, cause)
-        fail(self.attached, cause)
         self._unsent.clear()
         self.link = None
         self._forget()
+
+    def sent_offline(self) -> None:
+        """A message is sent while the connection is lost: it belongs to the transaction that was (scenario 167)."""
+        if self.broken is None:
+            text = "a message was sent in the transaction while the connection was lost"
+            self.broken = ConnectionLostError(text, scope="connection")
+
+    def _doubt(self, text: str, cause: JMSError | None) -> TransactionInDoubtError:
+        """The error of a commit of which nobody here knows how it ended, with what helps to find out."""
+        txn_id, sent, received, last_sent, last_received = self._discharged
+        error = TransactionInDoubtError(
+            text, scope="transaction", condition=None if cause is None else cause.condition,
+            transaction_id=txn_id, sent=sent, received=received,
+            last_sent_id=_message_id(last_sent), last_received_id=_message_id(last_received),
+        )  # fmt: skip
+        error.__cause__ = cause
+        return error
 
     def _forget(self) -> None:
         self.state = NONE
         self.accepted = self.posting = None
         self.retired = {}
-        self.sent = 0
+        self.sent = self.received = 0
+        self.last_sent = self.last_received = b""
 
     def _on_declared(self, outcome: Any) -> None:
         if not isinstance(outcome, Declared):
@@ -183,21 +232,37 @@ class TransactionController:
         self.state = DECLARED
         self.posting = TransactionalState(outcome.txn_id)
         self.accepted = TransactionalState(outcome.txn_id, ACCEPTED)
+        self.session.prompt()
 
     # -- procedures ------------------------------------------------------------------------------------------------
 
-    def ready(self) -> Procedure[None]:
-        """Wait until a transaction is declared; attach and declare again where the last one was lost unused."""
-        self.session.check()
-        if self.state == NONE:
-            if self.link is None:
-                self.attach()
-            else:
-                self.declare()
-        if self.state == DECLARING:
+    def ready(self, deadline: float | None = None) -> Procedure[None]:
+        """Wait until a transaction is declared; attach and declare again where the last one was lost unused.
+
+        At most `request_timeout` seconds, and not beyond `deadline`.
+        """
+        connection = self.session.connection
+        while True:
+            self.session.check()
+            if self.broken is not None or self.state not in (NONE, DECLARING):
+                return
+            limit = connection.request_deadline()
+            if deadline is not None:
+                limit = deadline if limit is None else min(limit, deadline)
+            if self.state == NONE:
+                if connection.offline:
+                    yield from connection.until_online(limit)
+                    continue
+                if self.link is None:
+                    self.attach()
+                else:
+                    self.declare()
             declaring = self.declaring
             assert declaring is not None
-            outcome = yield declaring, self.session.connection.request_deadline()
+            try:
+                outcome = yield declaring, limit
+            except Interrupted:
+                continue
             if self.declaring is declaring and self.state == DECLARING:
                 self._on_declared(outcome)
 
@@ -208,6 +273,7 @@ class TransactionController:
         """
         assert self.posting is not None
         txn_id = self.posting.txn_id
+        self._discharged = (txn_id, self.sent, self.received, self.last_sent, self.last_received)
         self._forget()
         self.state = DISCHARGING
         self.committing = not failed
@@ -222,13 +288,14 @@ class TransactionController:
                 raise
             text = f"the broker has not answered the commit: {error}"
             _log.warning("a commit is in doubt: %s", text)
-            raise TransactionInDoubtError(text, scope="transaction") from None
+            raise self._doubt(text, None) from None
         except BaseException:
             if self.state == DISCHARGING:  # interrupted: the declare behind it is on its way
                 self.state = DECLARING
             raise
         finally:
             self.discharging = None
+            self._discharged = (b"", 0, 0, b"", b"")
         if self.state == DISCHARGING:
             self.state = DECLARING
             yield from self._follow(following, deadline)
@@ -261,6 +328,12 @@ class TransactionController:
         answer = self.discharging = self._control(Discharge(txn_id, True))
         yield answer, self.session.connection.request_deadline()
         self.state = NONE
+
+
+def _message_id(payload: bytes) -> str | None:
+    """The id of a message as the application knows it, or None."""
+    found = peek_properties(payload, MESSAGE_ID)[0] if payload else None
+    return found if isinstance(found, str) else None
 
 
 def no_coordinator(reason: str, condition: str | None) -> JMSError:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
+from jmsish.engine.engine import Engine
 from jmsish.errors import JMSError
+from jmsish.options import ConnectionTarget
 
 T = TypeVar("T")
 
@@ -23,6 +25,14 @@ class ClientCore(Protocol):
     exception_listener: Callable[[JMSError], Any] | None
 
     @property
+    def offline(self) -> bool:
+        """The connection is lost and is being made again: `reconnect` is to be run."""
+
+    @property
+    def dialling(self) -> Any:
+        """A future that `reconnect` waits for, and that the driver makes come true: by a connection to its `place`."""
+
+    @property
     def output_size(self) -> int:
         """Octets waiting to be written."""
 
@@ -35,6 +45,14 @@ class ClientCore(Protocol):
     def tick(self, now: float) -> float | None: ...
 
     def fail(self, error: JMSError) -> None: ...
+
+    def lose(self, error: JMSError) -> None:
+        """The wire is gone: the end, or the beginning of another connection."""
+
+    def reconnect(self) -> Steps[None]: ...
+
+    def join(self, place: ConnectionTarget, make_engine: Callable[[str], Engine]) -> None:
+        """The wire leads to `place` from now on, where an engine speaks that is made for a container id."""
 
 
 COALESCE_OCTETS = 16384

@@ -10,10 +10,11 @@ from ssl import SSLContext
 from typing import Any
 
 from jmsish.drivers.layers import LAYER_FAILURES, sentence_of
-from jmsish.drivers.loop import LoopDriver, SocketWire, reach
+from jmsish.drivers.loop import LoopDriver
 from jmsish.drivers.proxy import ProxyFailure, ProxyTunnel
 from jmsish.drivers.sockets import address_text
 from jmsish.drivers.websocket import WebSocketCodec
+from jmsish.drivers.wires import SocketWire, reach
 from jmsish.errors import ConnectionLostError
 from jmsish.options import Proxy
 

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from ssl import SSLContext, SSLError
+from ssl import SSLContext
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from jmsish.drivers.callback_task import CallbackTask
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
-from jmsish.drivers.tls import sentence
 from jmsish.drivers.transport import PipeEnd
+from jmsish.drivers.wires import PipeWire, SocketWire, Wire, reach
+from jmsish.engine.engine import Engine
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
+from jmsish.options import ConnectionTarget
 
 T = TypeVar("T")
 
@@ -30,127 +31,20 @@ log = logging.getLogger("jmsish.client")
 LONGEST_NAP = 1.0
 """Seconds between two looks at the clock: the finest deadline a core sets by itself is a second away (D12)."""
 
+Connect = Callable[["LoopDriver", ConnectionTarget], Awaitable[Callable[[str], Engine]]]
+"""Connects a driver to a broker, within its `connect_timeout`, has it join that wire, and says how to make the engine.
 
-class Wire(Protocol):
-    """What the driver writes to."""
-
-    peer: str
-    paused: bool
-    """It has more to write than it should keep: nothing is given to it until it has written some."""
-
-    def write(self, data: bytes) -> None: ...
-
-    def close(self) -> None: ...
-
-    def abandon(self) -> None:
-        """Close it without a loop: the loop is closed."""
-
-    def cut(self) -> None: ...
-
-
-class PipeWire:
-    """An in-memory pipe, read in the loop."""
-
-    paused = False
-
-    def __init__(self, pipe: PipeEnd, driver: LoopDriver) -> None:
-        self.peer = pipe.peer
-        self._pipe = pipe
-        self._driver = driver
-        self._sending = False
-        pipe.set_reader(self._signal)
-
-    def _signal(self) -> None:
-        """Octets have arrived; may be called in any thread, and in our own send, which looks by itself."""
-        if not self._sending:
-            try:
-                self._driver.loop.call_soon_threadsafe(self.read)
-            except RuntimeError:
-                pass  # the loop is closed: nobody reads any more
-
-    def write(self, data: bytes) -> None:
-        self._sending = True
-        try:
-            self._pipe.send(data)
-        finally:
-            self._sending = False
-        self.read()
-
-    def read(self) -> None:
-        while True:
-            data = self._pipe.recv_nowait()
-            if data is None:
-                return
-            if not data:
-                self._driver.receive_eof(None)
-                return
-            self._driver.receive(data)
-
-    def close(self) -> None:
-        self._pipe.set_reader(None)
-        self._pipe.close()
-
-    def abandon(self) -> None:
-        self.close()  # a pipe may be closed by anybody at any time
-
-    def cut(self) -> None:
-        self._pipe.close()
-        self.read()
-
-
-class SocketWire(asyncio.Protocol):
-    """A TCP or TLS connection as asyncio gives it."""
-
-    def __init__(self, driver: LoopDriver, peer: str) -> None:
-        self.peer = peer
-        self.paused = False
-        self._driver = driver
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._driver.receive(data)
-        self._driver.flush()
-
-    def pause_writing(self) -> None:
-        self.paused = True
-
-    def resume_writing(self) -> None:
-        self.paused = False
-        self._driver.flush()
-        self._driver.written()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self.paused = False
-        self._driver.receive_eof(error)
-        self._driver.written()
-
-    def write(self, data: bytes) -> None:
-        if self._transport is None or self._transport.is_closing():
-            raise ConnectionLostError(f"the connection to {self.peer} is closed")
-        self._transport.write(data)
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
-
-    def abandon(self) -> None:
-        """The transport closes its socket when it goes."""
-        self._transport = None
-
-    def cut(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+Raises `ConnectionLostError` that says why not.
+"""
 
 
 class LoopDriver:
     """Drives one client connection in the running event loop."""
 
-    def __init__(self, core: ClientCore) -> None:
+    def __init__(self, core: ClientCore, connect: Connect | None = None) -> None:
         self.core = core
+        self._connect = connect
+        self._reconnecting: asyncio.Task[None] | None = None
         self.loop = asyncio.get_running_loop()
         self.wire: Wire | None = None
         self.callbacks = CallbackTask(self.loop)
@@ -164,8 +58,7 @@ class LoopDriver:
     # -- connecting ------------------------------------------------------------------------------------------------
 
     def join_pipe(self, pipe: PipeEnd) -> None:
-        self.wire = PipeWire(pipe, self)
-        self._watch()
+        self.join_wire(PipeWire(pipe, self))
 
     async def join_socket(
         self,
@@ -188,7 +81,8 @@ class LoopDriver:
     def join_wire(self, wire: Wire) -> None:
         """Go on over a wire that is ready for AMQP."""
         self.wire = wire
-        self._watch()
+        if self._reconnecting is None:  # else the core joins it first
+            self.watch()
 
     # -- running the core ------------------------------------------------------------------------------------------
 
@@ -276,6 +170,8 @@ class LoopDriver:
             raise
         finally:
             self.nudge()
+            if self.core.offline:
+                self.see_to_loss()
 
     async def refresh(self) -> None:
         """Before a message is handed over: hear what the wire says, so that no loss goes unnoticed for long.
@@ -291,8 +187,10 @@ class LoopDriver:
         self.core.now = monotonic()
         if error is not None and self.core.failure is None:
             peer = self.wire.peer if self.wire is not None else "the broker"
-            self.core.fail(ConnectionLostError(f"connection to {peer} lost: {error}", scope="connection"))
+            self.core.lose(ConnectionLostError(f"connection to {peer} lost: {error}", scope="connection"))
         self.core.receive_eof()
+        if self.core.offline:
+            self.see_to_loss()
         if self.core.calls:
             self.callbacks.take(self.core.calls)
 
@@ -306,7 +204,7 @@ class LoopDriver:
                 self.wire.write(data)
             except (JMSError, OSError) as error:
                 if self.core.failure is None:
-                    self.core.fail(error if isinstance(error, JMSError) else ConnectionLostError(str(error)))
+                    self.core.lose(error if isinstance(error, JMSError) else ConnectionLostError(str(error)))
                 break
         if self.core.calls:
             self.callbacks.take(self.core.calls)
@@ -345,17 +243,78 @@ class LoopDriver:
         self._flushing = False
         self.flush()
 
+    # -- connecting again ------------------------------------------------------------------------------------------
+
+    def see_to_loss(self) -> None:
+        """Have a connection that was lost made again, by a task."""
+        if self._reconnecting is None and not self._stopped:
+            self._reconnecting = self.loop.create_task(self._reconnect(), name="jmsish reconnect")
+
+    async def _reconnect(self) -> None:
+        """Until the connection stands again, or has failed.  What the old one had to say last is said, if it can be."""
+        self.flush()
+        self._retire()
+        steps = self.core.reconnect()
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            while True:
+                self.core.now = monotonic()
+                future, deadline = steps.throw(error) if error is not None else steps.send(result)
+                self.flush()
+                result, error = None, None
+                try:
+                    if future is self.core.dialling:
+                        await self._dial()
+                    else:
+                        result = await self.wait(future, deadline)
+                except asyncio.CancelledError:
+                    raise
+                except Exception as raised:
+                    error = raised
+        except StopIteration:
+            pass
+        except Exception as fault:
+            log.exception("a fault inside the client ends the connection")
+            self.core.fail(ConnectionLostError(f"a fault inside the client: {fault!r}", scope="connection"))
+        finally:
+            self._reconnecting = None
+            if self.core.failure is not None:
+                self._retire()
+            self.flush()
+            self.watch()
+
+    async def _dial(self) -> None:
+        place = self.core.dialling.place
+        assert self._connect is not None
+        self._retire()
+        make_engine = await self._connect(self, place)
+        self.core.now = monotonic()
+        self.core.join(place, make_engine)
+
+    def _retire(self) -> None:
+        """The wire was lost."""
+        wire, self.wire = self.wire, None
+        if wire is not None:
+            wire.retired = True
+            wire.close()
+            self.written()
+
     # -- time and callbacks ----------------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
-        """Let the core see the clock, and come again at its deadline."""
+    def watch(self) -> None:
+        """Let the core see the clock, and come again at its deadline; see to a connection that is to be made again."""
         if self._stopped:
             return
+        if self._timer is not None:
+            self._timer.cancel()
         now = monotonic()
         deadline = self.core.tick(now)
         self.nudge()
+        if self.core.offline:
+            self.see_to_loss()
         nap = LONGEST_NAP if deadline is None else min(max(deadline - now, 0.001), LONGEST_NAP)
-        self._timer = self.loop.call_later(nap, self._watch)
+        self._timer = self.loop.call_later(nap, self.watch)
 
     async def finish_callbacks(self) -> None:
         """Wait until the callbacks for what has happened so far have returned."""
@@ -373,12 +332,14 @@ class LoopDriver:
 
         Called by a finalizer, in the middle of anything in any thread.
         """
-        if self._stopped or self.wire is None or self.core.failure is not None:
+        wire = self.wire
+        if self._stopped or (wire is None and not self.core.offline) or self.core.failure is not None:
             return False
         try:
             self.loop.call_soon_threadsafe(self.stop)
-        except RuntimeError:
-            self.wire.abandon()  # the loop is closed
+        except RuntimeError:  # the loop is closed
+            if wire is not None:
+                wire.abandon()
         return True
 
     def stop(self) -> None:
@@ -387,23 +348,10 @@ class LoopDriver:
             self._stopped = True
             if self._timer is not None:
                 self._timer.cancel()
+            if self._reconnecting is not None:
+                self._reconnecting.cancel()
             if self.wire is not None:
                 self.wire.close()
-
-
-async def reach(connecting: Awaitable[T], where: str, timeout: float | None) -> T:
-    """The end of connecting. Raises `ConnectionLostError` naming the place and the cause."""
-    try:
-        return await asyncio.wait_for(connecting, timeout)
-    except asyncio.TimeoutError:
-        text = f"connecting to {where} took longer than {timeout} s"
-        raise ConnectionLostError(text, scope="connection") from None
-    except SSLError as error:
-        text = f"cannot connect to {where}: TLS: {sentence(error, b'')}"
-        raise ConnectionLostError(text, scope="connection") from error
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise ConnectionLostError(f"cannot connect to {where}: {reason}", scope="connection") from error
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

@@ -30,7 +30,7 @@ from jmsish.drivers.websocket import WebSocketCodec
 from jmsish.errors import ConnectionLostError
 from jmsish.options import Proxy
 
-__all__ = ["SocketTransport", "address_text", "connect_tcp"]
+__all__ = ["SocketTransport", "address_text", "reason_of", "connect_tcp"]
 
 _READ_SIZE = 1 << 18
 
@@ -65,7 +65,7 @@ def connect_tcp(
         transport = SocketTransport(connected, peer)
     except (OSError, UnicodeError) as error:
         where = peer if proxy is None else f"{peer} by the proxy {reached}"
-        raise ConnectionLostError(f"cannot connect to {where}: {_reason(error, timeout)}") from error
+        raise ConnectionLostError(f"cannot connect to {where}: {reason_of(error, timeout)}") from error
     step = ""
     try:
         if proxy is not None:
@@ -114,11 +114,16 @@ def _connect(host: str, port: int, deadline: float | None) -> socket.socket:
     raise failure or TimeoutError
 
 
-def _reason(error: BaseException, timeout: float | None = None) -> str:
+def reason_of(error: BaseException, timeout: float | None = None) -> str:
+    """Why connecting failed, in words, and at which stage."""
     if isinstance(error, socket.gaierror):
-        return f"the name of the host cannot be resolved ({error.strerror})"
+        return f"the name of the host cannot be resolved ({error.strerror}; stage: resolve)"
     if isinstance(error, UnicodeError):
-        return "this is no name of a host"
+        return "this is no name of a host (stage: resolve)"
+    return f"{_reason(error, timeout)} (stage: connect)"
+
+
+def _reason(error: BaseException, timeout: float | None = None) -> str:
     if isinstance(error, TimeoutError) and timeout is not None:
         return f"no answer within {timeout:g} s"
     if isinstance(error, OSError) and error.strerror:

@@ -12,13 +12,15 @@ code.  There is no I/O thread in the way of a message:
 * The standby reader (`_stand_by`, a daemon thread) reads when no application thread has read for `QUIET` seconds.  It
   keeps the heartbeats, hears of closes, and writes what nobody flushed.  It steps back when an application thread
   becomes active, because two active readers would fight for the interpreter lock.
+* A connection that is lost and made again (`core.offline`) has no wire.  The standby reader dials, and is the one that
+  reads until all is restored; the others sleep.  A thread that is still at the old wire finds that it is not the wire
+  of the connection any more, and leaves what it read or wrote there alone.
 
 Measured, with the structures that were not taken, in `docs/design.md`.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -27,29 +29,22 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from jmsish.drivers.callbacks import CallbackThread
-from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, LINGER_OCTETS, ClientCore, Steps
+from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
 from jmsish.drivers.forks import living
-from jmsish.drivers.transport import PipeEnd, SendBlocked, Transport
+from jmsish.drivers.standby import TICK, Connect, StandbyReader, Wait, packet_of, release
+from jmsish.drivers.transport import SendBlocked, Transport
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
 
 T = TypeVar("T")
 
-log = logging.getLogger("jmsish.client")
 
-QUIET = 0.010
-"""Seconds without an application thread reading after which the standby reader reads."""
-
-
-TICK = 0.5
-"""Seconds between two looks of the core at the clock: half of the shortest deadline that it sets by itself (D12)."""
-
-
-class ThreadedDriver:
+class ThreadedDriver(StandbyReader):
     """Drives one client connection for any number of application threads."""
 
-    def __init__(self, core: ClientCore, transport: Transport) -> None:
+    def __init__(self, core: ClientCore, transport: Transport, connect: Connect | None = None) -> None:
         self.core = core
         self.transport = transport
+        self._connect = connect
         self.lock = threading.Lock()
         self._sending = False
         self._blocked = False  # the transport keeps octets that the peer did not take in time
@@ -60,8 +55,7 @@ class ThreadedDriver:
         self._waits = 0  # how many waits of application threads have ended
         self._last_read = monotonic()
         self._last_flush = 0.0
-        # In memory the writer itself runs the broker: nothing is gained by writing early.
-        self._packet = COALESCE_OCTETS if isinstance(transport, PipeEnd) else LINGER_OCTETS
+        self._packet = packet_of(transport)
         self._tick_at = 0.0
         self._waiters: dict[threading.Lock, Future[Any]] = {}
         self._left: list[Callable[[], None]] = []  # what finalizers have left to be done
@@ -99,8 +93,9 @@ class ThreadedDriver:
                 self._interrupted()
                 raise
 
-    def run(self, steps: Steps[T]) -> T:
+    def run(self, steps: Steps[T], wait: Wait | None = None) -> T:
         """Run a procedure to its end in this thread."""
+        wait = wait or self.wait
         result: Any = None
         error: BaseException | None = None
         while True:
@@ -119,7 +114,7 @@ class ThreadedDriver:
                 finally:
                     self._wake()
             try:
-                result, error = self.wait(future, deadline), None
+                result, error = wait(future, deadline), None
             except BaseException as raised:
                 error = raised
         self.flush()
@@ -143,9 +138,9 @@ class ThreadedDriver:
                 now = monotonic()
                 if deadline is not None and now >= deadline:
                     raise OperationTimeoutError("no answer from the broker within the time allowed")
-                if self._reader:
+                if self._reader or self._is_away():
                     self._wait_for_reader(future, deadline, now)
-                elif self._read(deadline, now, future) == b"" and not future.done():
+                elif self._read(deadline, now, future) == b"" and not (future.done() or self._is_away()):
                     # Nothing comes any more; the core, if it was interrupted amid its failure, may not have said so.
                     text = f"connection to {self.transport.peer} has ended"
                     raise self.core.failure or ConnectionLostError(text, scope="connection")
@@ -176,7 +171,7 @@ class ThreadedDriver:
         signal.acquire()
         try:
             with self.lock:
-                if not self._reader or future.done():
+                if not (self._reader or self._is_away()) or future.done():
                     return
                 self._waiters[signal] = future
             signal.acquire(timeout=-1 if deadline is None else max(deadline - now, 0))
@@ -190,22 +185,25 @@ class ThreadedDriver:
         """
         me = get_ident()
         data: bytes | None = None
+        transport = self.transport
         try:
             with self.lock:
-                if self._reader or (future is not None and future.done()):
+                if self._reader or (future is not None and future.done()) or self._is_away():
                     return None
                 self._reader = me
                 self._read_for = future
+                transport = self.transport
                 left = self._time_left(deadline, now)
             if left > 0:
                 self.flush()
-            data = self._recv(left)
+            data = self._recv(transport, 0 if self._is_away() else left)
         finally:
             try:
                 with self.lock:
                     if self._reader == me:
                         self._read_for = None
-                        self._feed(data)
+                        if transport is self.transport:
+                            self._feed(data)
                         self._reader = 0
             except BaseException as raised:
                 with self.lock:
@@ -230,18 +228,18 @@ class ThreadedDriver:
         self.core.fail(ConnectionLostError(text, scope="connection"))
         self._wake()
 
-    def _recv(self, timeout: float) -> bytes | None:
+    def _recv(self, transport: Transport, timeout: float) -> bytes | None:
         """What was read; None when nothing came, empty at the end, which a failed write is too."""
         try:
             if self._broken is None:
-                return self.transport.recv(timeout) if timeout > 0 else self.transport.recv_nowait()
+                return transport.recv(timeout) if timeout > 0 else transport.recv_nowait()
         except TimeoutError:
             if self._broken is None:
                 return None
         except (ConnectionLostError, OSError):
             return b""
         try:
-            return self.transport.recv_nowait() or b""
+            return transport.recv_nowait() or b""
         except (ConnectionLostError, OSError):
             return b""
 
@@ -258,8 +256,10 @@ class ThreadedDriver:
                 self._interrupted()  # with octets in the hand, which are lost now
         else:
             if self._broken is not None:
-                core.fail(self._broken)
+                core.lose(self._broken)
             core.receive_eof()
+        if core.offline:
+            self._rouse()
         self._wake()
         if core.calls:
             self.callbacks.take(core.calls)
@@ -281,6 +281,7 @@ class ThreadedDriver:
         Raises `OperationTimeoutError` when the peer has not taken all of it at the deadline; who writes next goes on.
         """
         lock, core = self.lock, self.core
+        transport = self.transport
         mine = False
         try:
             while True:
@@ -290,23 +291,29 @@ class ThreadedDriver:
                             self.callbacks.take(core.calls)
                         return
                     self._sending = mine = True
+                    transport = self.transport
                     data = core.take_output()
                     if core.calls:
                         self.callbacks.take(core.calls)
                     if not (data or self._blocked):
                         self._sending = mine = False
                         return
-                self.transport.send(data, deadline)
+                transport.send(data, deadline)
+                if transport is not self.transport:
+                    mine = False
+                    continue
                 self._blocked = False
                 self._last_flush = monotonic()
         except SendBlocked:
-            self._blocked = True
-            self._sending = False
+            if transport is self.transport:
+                self._blocked = True
+                self._sending = False
             raise OperationTimeoutError(f"{self.transport.peer} takes no more octets: not all is written") from None
         except BaseException as error:
             if not mine:
                 raise
-            self._lost(error)
+            if transport is self.transport:
+                self._lost(error)
             if not isinstance(error, (JMSError, OSError)):
                 raise
 
@@ -321,7 +328,7 @@ class ThreadedDriver:
             text = f"connection to {self.transport.peer} lost while writing: {str(error) or type(error).__name__}"
             self._broken = ConnectionLostError(text, scope="connection")
         # `_sending` stays true: nobody writes any more.  Whoever reads, or else we, reads to the end.
-        while self.core.failure is None and not self._reader:
+        while self.core.failure is None and not self.core.offline and not self._reader:
             self.poll()
         if self._reader != get_ident():
             self.transport.interrupt()
@@ -371,58 +378,6 @@ class ThreadedDriver:
             if self.core.calls:
                 self.callbacks.take(self.core.calls)
         self.callbacks.finish(timeout)
-
-    # -- standing by -----------------------------------------------------------------------------------------------
-
-    def _stand_by(self) -> None:
-        """The standby reader's life: to the close, or to the loss of the connection, which leaves nothing to read."""
-        try:
-            while not self._stopped and self.core.failure is None:
-                now = monotonic()
-                if self._reader or now - self._last_read < QUIET:
-                    if now - self._last_flush >= QUIET:
-                        self.flush()
-                    self._rest()
-                    continue
-                self._standing_by = True
-                try:
-                    self._read(None, now)
-                finally:
-                    self._standing_by = False
-                    self._step_back()
-                self.flush()
-            self.flush()
-        except Exception:
-            log.exception("a fault inside the client ends the connection to %s", self.transport.peer)
-        finally:
-            self.transport.close()
-
-    def _rest(self) -> None:
-        """Sleep a moment; longer while one application thread sits in its read, which wakes us when it leaves."""
-        waits = self._waits
-        if self._pause.acquire(timeout=QUIET) or waits != self._waits:
-            return
-        self._napping = True
-        # Said before looking: who stops reading, or says something, first does so and then looks at the flag.
-        if self._reader and not self.core.output_size and not self._stopped:
-            self._pause.acquire(timeout=TICK)
-        self._napping = False
-
-    def _rouse(self) -> None:
-        """Have the standby reader look after the output soon, if it sleeps longer than a moment."""
-        if self._standing_by:
-            self._last_read = monotonic()
-            self.transport.interrupt()
-        elif self._napping:
-            self._napping = False
-            release(self._pause)
-
-    def _step_back(self) -> None:
-        """Once the standby reader has woken somebody, that thread reads on."""
-        waiting = [signal for signal, future in list(self._waiters.items()) if not future.done()]
-        if waiting:
-            release(waiting[0])
-            self._last_read = monotonic()
 
     def cut(self) -> None:
         """Break the wire without a word to the peer, as a failing network would."""
@@ -486,11 +441,3 @@ class ThreadedDriver:
         self.callbacks.end()
         if self._standby.is_alive() and threading.current_thread() is not self._standby:
             self._standby.join(timeout=1.0)
-
-
-def release(signal: threading.Lock) -> None:
-    """Release a lock used as a signal; a signal given twice is given once."""
-    try:
-        signal.release()
-    except RuntimeError:
-        pass

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from jmsish.errors import ConnectionLostError
 
-__all__ = ["Outlet", "PipeEnd", "SendBlocked", "Transport"]
+__all__ = ["Nowhere", "Outlet", "PipeEnd", "SendBlocked", "Transport"]
 
 _log = logging.getLogger("jmsish.drivers")
 
@@ -89,6 +89,31 @@ class Outlet(Protocol):
 
     def wake(self) -> None:
         """Look after what was delivered: wake the reader, write to the socket. No lock is held."""
+
+
+class Nowhere:
+    """The transport of a client that has none: it has ended."""
+
+    closed = True
+    taken = False
+
+    def __init__(self, peer: str) -> None:
+        self.peer = peer
+
+    def send(self, data: bytes, deadline: float | None = None) -> None:
+        raise ConnectionLostError(f"there is no connection to {self.peer}")
+
+    def recv(self, timeout: float | None = None) -> bytes:
+        return b""
+
+    def recv_nowait(self) -> bytes | None:
+        return b""
+
+    def interrupt(self) -> None:
+        """Nobody waits."""
+
+    def close(self) -> None:
+        """It is closed."""
 
 
 class PipeEnd:

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import ssl
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 from typing import Any
 
 from jmsish._credentials import tls_context, token_now
 from jmsish._facade import (
     ConnectionMetaData,
+    EventListener,
     ExceptionListener,
     check_listener,
     check_mode,
     forbid_in_completion,
     layers,
     make_core,
+    make_engine,
 )
 from jmsish._simplified import Family
 from jmsish.client.connection import ClientConnection
 from jmsish.destination import Destination
 from jmsish.drivers.registry import connect_vm
 from jmsish.drivers.sockets import connect_tcp
+from jmsish.drivers.standby import Connect
 from jmsish.drivers.threaded import ThreadedDriver
-from jmsish.drivers.transport import Transport
+from jmsish.drivers.transport import Nowhere, Transport
+from jmsish.engine.engine import Engine
 from jmsish.errors import ConnectionLostError, IllegalStateError, JMSError, OperationTimeoutError
 from jmsish.modes import AcknowledgeMode
 from jmsish.options import ConnectionTarget, parse_url
@@ -35,9 +42,9 @@ from jmsish.sync.session import Session
 class Connection(Closing):
     """A connection to a broker (JMS 3.1, 6.1): made by `connect`, which starts it, or by a `ConnectionFactory`."""
 
-    def __init__(self, core: ClientConnection, transport: Transport) -> None:
+    def __init__(self, core: ClientConnection, transport: Transport, connect: Connect | None = None) -> None:
         self._core = core
-        self._driver = ThreadedDriver(core, transport)
+        self._driver = ThreadedDriver(core, transport, connect)
         self._sessions: set[Session] = set()
         self._session_kind = Session if core.telemetry is None else core.telemetry.session_kind(Session)
         self._driver.start()
@@ -74,6 +81,22 @@ class Connection(Closing):
         if self._core.closed:
             raise IllegalStateError("the connection is closed")
         self._core.exception_listener = listener
+
+    @property
+    def event_listener(self) -> EventListener | None:
+        """A callable that gets the events of a connection that reconnects (`jmsish.events`): interrupted, restored,
+        deliveries lost, transaction lost, temporary destination renamed.
+
+        It is called where the exception listener is, and only while the connection lives on: its end is an exception.
+        """
+        return self._core.event_listener
+
+    @event_listener.setter
+    def event_listener(self, listener: EventListener | None) -> None:
+        check_listener(listener)
+        if self._core.closed:
+            raise IllegalStateError("the connection is closed")
+        self._core.event_listener = listener
 
     @property
     def is_started(self) -> bool:
@@ -224,7 +247,7 @@ def connect(
     option, `ConnectionLostError` when the broker cannot be reached, `JMSSecurityError` when it refuses the credentials.
     """
     target = parse_url(url, username=username, password=password, client_id=client_id, **options)
-    connection = _dial(target, ssl_context)
+    connection = _dial(target, ssl_context, opening=True)
     try:
         connection._open()
         if start:
@@ -254,53 +277,69 @@ def create_context(
     return JMSContext(_dial(target, ssl_context), mode, Family())._opened()
 
 
-def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Connection:
-    """Reach the first of the target's brokers that can be reached, and authenticate."""
-    failures: list[str] = []
-    last: JMSError | None = None
-    for place in target.alternatives:
+def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, opening: bool = False) -> Connection:
+    """Reach the target's broker, and authenticate; by `failover:` as its plan says, with `opening` to the open."""
+    if target.failover is not None:
+        return _dial_by_plan(target, ssl_context, opening)
+    timeout = target.options.connect_timeout
+    deadline = None if timeout is None else monotonic() + timeout
+    tls = tls_context(target, ssl_context)
+    core = make_core(target, target.client_id, token_now(target), ssl_context)
+    connection = Connection(core, _reach(target, tls))
+    with _stopped_on_failure(connection):
         try:
-            return _dial_one(place, target, ssl_context)
-        except ConnectionLostError as error:
-            failures.append(str(error))
-            last = error
-    if last is not None and len(failures) == 1:
-        raise last
-    raise ConnectionLostError("no broker could be reached: " + "; ".join(failures)) from last
+            connection._driver.wait(core.authenticated, deadline)
+        except OperationTimeoutError as error:
+            text = f"{core.peer} accepted the connection and did not answer within {timeout:g} s (stage: SASL)"
+            raise ConnectionLostError(text, scope="connection") from error
+    return connection
 
 
-def _dial_one(place: ConnectionTarget, whole: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> Connection:
-    deadline = None if place.options.connect_timeout is None else monotonic() + place.options.connect_timeout
-    tls = tls_context(place, ssl_context)
-    client_id = whole.client_id if place.client_id is None else place.client_id
-    core = make_core(place, client_id, token_now(place), ssl_context)
-    transport: Transport
-    if place.scheme == "vm":
-        assert place.name is not None
-        transport = connect_vm(place.name)
-    else:
-        assert place.host is not None and place.port is not None
-        websocket, proxy = layers(place)
-        transport = connect_tcp(
-            place.host,
-            place.port,
-            timeout=place.options.connect_timeout,
-            ssl_context=tls,
-            server_hostname=place.options.tls_server_name,
-            websocket=websocket,
-            proxy=proxy,
-        )
-    connection = Connection(core, transport)
+def _dial_by_plan(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, opening: bool) -> Connection:
+    """The first connection of one that is made again after a loss: it is made the same way."""
+    core = make_core(target, target.targets[0].client_id or target.client_id)
+    core.now = monotonic()
+    core.dial_first(opening)
+    online = core.online
+    connection = Connection(core, Nowhere(target.url), partial(_reach_for_engine, ssl_context))
+    with _stopped_on_failure(connection):
+        connection._driver.wait(online, None)
+    return connection
+
+
+@contextmanager
+def _stopped_on_failure(connection: Connection) -> Iterator[None]:
     try:
-        connection._driver.wait(core.authenticated, deadline)
-    except OperationTimeoutError as error:
-        connection._driver.stop()
-        text = f"{core.peer} accepted the connection and did not answer within {place.options.connect_timeout:g} s"
-        raise ConnectionLostError(text, scope="connection") from error
+        yield
     except BaseException:
         connection._driver.stop()
         raise
-    return connection
+
+
+def _reach_for_engine(
+    ssl_context: ssl.SSLContext | None, place: ConnectionTarget
+) -> tuple[Transport, Callable[[str], Engine]]:
+    tls = tls_context(place, ssl_context)
+    make = partial(make_engine, place, token_now(place), ssl_context)
+    return _reach(place, tls), make
+
+
+def _reach(place: ConnectionTarget, tls: ssl.SSLContext | None) -> Transport:
+    """Connect to one broker, TLS and what else there is around the octets of AMQP included."""
+    if place.scheme == "vm":
+        assert place.name is not None
+        return connect_vm(place.name)
+    assert place.host is not None and place.port is not None
+    websocket, proxy = layers(place)
+    return connect_tcp(
+        place.host,
+        place.port,
+        timeout=place.options.connect_timeout,
+        ssl_context=tls,
+        server_hostname=place.options.tls_server_name,
+        websocket=websocket,
+        proxy=proxy,
+    )
 
 
 __all__ = ["Connection", "ConnectionFactory", "IllegalStateError", "connect", "create_context"]

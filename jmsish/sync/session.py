@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jmsish._consuming import check_destination, check_queue, new_consumer, selector_of
 from jmsish._facade import SessionFace, forbid_in_completion
 from jmsish.client.consumer import ClientConsumer
+from jmsish.client.ledger import ClientLedger
 from jmsish.client.producer import ClientProducer
 from jmsish.client.session import ClientSession
 from jmsish.client.subscriptions import Subscription
@@ -30,16 +31,18 @@ if TYPE_CHECKING:
 class Acknowledger:
     """What a message knows of the session it came by."""
 
-    __slots__ = ("_session", "_delivery")
+    __slots__ = ("_session", "_delivery", "ledger")
 
     def __init__(self, session: Session, delivery: Delivery | None) -> None:
         self._session = session
         self._delivery = delivery
+        self.ledger = session._core.ledger
+        """In which it is: that of a connection which was lost acknowledges nothing."""
 
     def acknowledge(self, message: Message) -> None:
         session = self._session
         with session._exclusive:
-            session._driver.call(session._core.ledger.acknowledge, self._delivery, message._ack_type)
+            session._driver.call(self.ledger.acknowledge, self._delivery, message._ack_type)
             session._driver.flush()
             session._driver.poll()
 
@@ -271,7 +274,12 @@ class Session(SessionFace, Closing):
         message: Message = delivery.context
         delivery.context = None  # what is not acknowledged yet shall not keep the body of a message nobody holds
         individual = self._core.mode is AcknowledgeMode.INDIVIDUAL
-        message._owner = self._acknowledger_kind(self, delivery) if individual else self._acknowledger
+        if individual or self._acknowledger.ledger is not self._core.ledger:
+            self._acknowledger = self._acknowledger_kind(self, delivery if individual else None)
+        message._owner = self._acknowledger
+        if delivery.link.session is not self._core.engine_session:  # it came by a connection that was lost just now
+            message._owner = self._acknowledger_kind(self, None)
+            message._owner.ledger = ClientLedger(self._core)
         return message
 
     def __hash__(self) -> int:

@@ -157,7 +157,7 @@ def test_a_broker_that_refuses_the_password_is_not_asked_again() -> None:
     play = Play("failover:(amqp://a,amqp://b)")
     play.plan.lost(play.now)
     play.dial()
-    play.fail(JMSSecurityError("no"))
+    play.fail(JMSSecurityError("no", scope="connection"))
     assert [host for host, _ in play.tries(3)] == ["b", "b", "b"]
 
 
@@ -166,7 +166,7 @@ def test_when_all_refuse_it_is_over() -> None:
     play.plan.lost(play.now)
     for _ in range(2):
         play.dial()
-        play.fail(JMSSecurityError("the credentials were refused"))
+        play.fail(JMSSecurityError("the credentials were refused", scope="connection"))
     assert play.plan.next() is None
     assert isinstance(play.plan.verdict(), JMSSecurityError)
 
@@ -174,7 +174,7 @@ def test_when_all_refuse_it_is_over() -> None:
 def test_the_next_outage_asks_those_again_that_refused() -> None:
     play = Play("failover:(amqp://a,amqp://b)").start()
     play.dial()
-    play.fail(JMSSecurityError("no"))
+    play.fail(JMSSecurityError("no", scope="connection"))
     play.dial()
     play.stand()
     play.plan.lost(play.now, LOST)

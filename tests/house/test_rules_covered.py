@@ -19,7 +19,6 @@ def because(reason: str, *numbers: int) -> Reasons:
 
 
 DISTRIBUTED = "distributed transactions"
-RECONNECTION = "reconnection"
 RESTART = "a store that survives"
 UNUSED = "no such number"
 FREEDOM = "a freedom of the provider"
@@ -27,12 +26,11 @@ FREEDOM = "a freedom of the provider"
 RULES: Reasons = {**because(DISTRIBUTED, 73), **because(FREEDOM, 78, 80)}
 """Rules of Jakarta Messaging without a test."""
 
-FACTS: Reasons = because(RECONNECTION, 105, 107, 110, 112)
+FACTS: Reasons = {}
 """Facts of the mapping without a test."""
 
 SCENARIOS: Reasons = {
     **because(DISTRIBUTED, 38, 40, 41),
-    **because(RECONNECTION, 45, 162, 163, 164, 165, 166, 167),
     **because(RESTART, 48),
     **because(UNUSED, 20, 28, 30, 36, 50, 52, 60, 66, 72, 75, 86, 93, 95, 109, 114, 147, 154, 168, 175, 178),
 }
