@@ -8,25 +8,28 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import fields
 from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from jmsish._listening import check_exposure, check_listen, tls_of, websocket_of
 from jmsish._policy import Policy
+from jmsish._users_file import UsersFile
 from jmsish._views import ExchangeView, QueueView
 from jmsish.broker.bindings import Binding
 from jmsish.broker.broker import Broker
 from jmsish.broker.config import ConfigurationError
-from jmsish.broker.config.listeners import PROTOCOLS
+from jmsish.broker.config.listeners import ListenerConfig
+from jmsish.broker.users import User
 from jmsish.broker.views import ConnectionView, SubscriptionView, TransactionView
 from jmsish.broker.views import ExchangeView as BrokerExchangeView
 from jmsish.drivers import registry
+from jmsish.drivers.certificates import ServerCertificates
 from jmsish.drivers.listener import Listener, SocketReactor
 from jmsish.drivers.serving import BrokerDriver
-from jmsish.drivers.websocket import ServerWebSocket
 from jmsish.errors import IllegalStateError, UnsupportedFeatureError
 from jmsish.freezing import Freeze, FrozenExchange, change, owner
 
@@ -100,6 +103,7 @@ class EmbeddedBroker:
         self._authenticator = authenticator
         self._name = _free_name() if name is None else _check_name(name)
         self._config = _read_config(config)
+        self._directory = os.path.dirname(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else ""
         self._clock = time.time if clock is None else clock
         self._profile = profile
         self._listeners: list[Listener] = []
@@ -118,6 +122,12 @@ class EmbeddedBroker:
         )
         self._driver = BrokerDriver(self._broker, name=self._name, clock=self._clock)
         self._reactor: SocketReactor | None = None
+        self._certificates: list[ServerCertificates] = []
+        named = self._broker.config.authentication.users_file
+        self._users_file = UsersFile(self._place(named) if named else "", self._take_users)
+
+    def _take_users(self, users: Mapping[str, User]) -> None:
+        self._call(lambda: self._broker.authentication.take_file(users))
 
     # Life.
 
@@ -148,7 +158,7 @@ class EmbeddedBroker:
             self._running = True
             try:
                 for wanted in self._broker.config.listeners:
-                    self.listen(wanted.host, wanted.port, protocol=wanted.protocol, origins=wanted.origins)
+                    self._listen_as(wanted)
             except BaseException:
                 self.stop()
                 raise
@@ -185,22 +195,65 @@ class EmbeddedBroker:
         role: str = "normal",
         protocol: str = "amqp",
         origins: Sequence[str] = (),
+        certificate: str | None = None,
+        key: str | None = None,
+        key_password: str | None = None,
+        client_ca: str | None = None,
+        require_client_certificate: bool = False,
+        allow_insecure: bool = False,
     ) -> Listener:
-        """Serve AMQP 1.0 over TCP, or TLS with an ``ssl_context``; port 0 takes a free one, which ``.port`` names.
+        """Serve AMQP 1.0 over TCP, or TLS; port 0 takes a free one, which ``.port`` names.
+
+        TLS is by an ``ssl_context``, or by files in PEM: ``certificate`` and its ``key``, and ``client_ca`` with those
+        who issue certificates to clients, which may be required. The files are read anew when they change.
+
+        Who listens where other machines come (any host but this one) has to have TLS, and to ask who they are: else
+        ``ValueError``, unless ``allow_insecure`` says that this is meant.
 
         ``protocol="ws"`` serves it over WebSocket (extra ``ws``), on every path; ``origins`` are then the web sites
         whose pages may connect, besides those of this host and port: ``"https://app.example"``, or ``"*"`` for all.
         """
-        _check_listen(host, port, ssl_context, role)
-        websocket = _websocket(protocol, origins)
+        check_listen(host, port, role)
+        websocket = websocket_of(protocol, origins)
+        tls = tls_of(ssl_context, certificate, key, key_password, client_ca, require_client_certificate, protocol)
+        if not allow_insecure:
+            check_exposure(host, port, tls, asks=self._broker.authentication.is_required)
         with self._life:
             if not self._running:
                 raise IllegalStateError(f"the broker {self._name!r} is not running: start it before it listens")
             if self._reactor is None:
-                self._reactor = SocketReactor(self._driver)
-            listener = self._reactor.listen(host, port, ssl_context, websocket)
+                self._reactor = SocketReactor(self._driver, self._users_file.refresh)
+            listener = self._reactor.listen(host, port, tls, websocket)
             self._listeners.append(listener)
+            if isinstance(tls, ServerCertificates):
+                self._certificates.append(tls)
             return listener
+
+    def _listen_as(self, wanted: ListenerConfig) -> None:
+        """As a section of the configuration says, in which files are named from where it stands."""
+        given = {each.name: getattr(wanted, each.name) for each in fields(wanted)}
+        for name in ("certificate", "key", "client_ca"):
+            if given[name] is not None:
+                given[name] = self._place(given[name])
+        self.listen(**given)
+
+    def _place(self, path: str) -> str:
+        return os.path.join(self._directory, path)
+
+    def reload(self) -> None:
+        """Read the file of users and the certificates of the listeners anew, as happens by itself when they change.
+
+        ``ValueError`` says what is wrong with one; then that one stays as it was. Connections that are there stay.
+        """
+        wrong = []
+        with self._life:
+            for reload in (self._users_file.reload, *(each.reload for each in self._certificates)):
+                try:
+                    reload()
+                except ValueError as error:
+                    wrong.append(str(error))
+        if wrong:
+            raise ValueError("; ".join(wrong))
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
@@ -347,33 +400,3 @@ def _read_config(config: Config | None) -> Mapping[str, Any] | None:
             raise ValueError(f"{os.fspath(config)}: {error}") from error
         return found
     return config
-
-
-def _websocket(protocol: object, origins: object) -> Callable[[], ServerWebSocket] | None:
-    """What makes the WebSocket of a client; none for a listener without."""
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
-    if isinstance(origins, str) or not isinstance(origins, Sequence) or not all(isinstance(o, str) for o in origins):
-        raise TypeError(f"origins must be a list of strings, not {origins!r}")
-    if protocol == "amqp":
-        if origins:
-            raise ValueError('origins are for protocol="ws": other clients have none')
-        return None
-    make = partial(ServerWebSocket, tuple(origins))
-    make()  # says now, and not to the first client, where the library is missing
-    return make
-
-
-def _check_listen(host: object, port: object, ssl_context: object, role: object) -> None:
-    if not isinstance(host, str):
-        raise TypeError(f"host must be a str, not {type(host).__name__}")
-    if isinstance(port, bool) or not isinstance(port, int):
-        raise TypeError(f"port must be an int, not {type(port).__name__}")
-    if not 0 <= port <= 65535:
-        raise ValueError(f"port must be from 0 to 65535, not {port}")
-    if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
-        raise TypeError(f"ssl_context must be an ssl.SSLContext, not {type(ssl_context).__name__}")
-    if role in ("edge", "inter-router"):
-        raise UnsupportedFeatureError(f"role={role!r}: this version listens in the role 'normal' only")
-    if role != "normal":
-        raise ValueError(f"unknown role {role!r}: known is 'normal'")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jmsish
-from jmsish.cli.parsing import CommandError, UsageError, add_command, port
+from jmsish.cli.parsing import CommandError, OneLineParser, UsageError, add_command, note, port
 from jmsish.cli.policy import check
 
 if sys.version_info >= (3, 11):
@@ -24,12 +24,16 @@ EPILOG = """\
 examples:
   jmsish broker                                  listens on 127.0.0.1:5672
   jmsish broker --port 0                         on a free port, which is printed
-  jmsish broker --host 0.0.0.0 --config broker.toml
+  jmsish broker --config broker.toml --host 0.0.0.0 --cert server.pem --key server.key
   jmsish broker --check broker.toml              is it valid? All that is wrong is told
   jmsish broker --check broker.toml --as alice --host 10.0.0.7
   jmsish broker --profile rabbitmq               with the limits of RabbitMQ, for tests
 
+Where other machines come, a broker has to have TLS and to ask who they are, or is started with --allow-insecure.
+`jmsish cert` makes certificates to try it with, `jmsish user` a file of users.
+
 Prints "listening on amqp://HOST:PORT" for each listener once it serves, and runs until SIGINT or SIGTERM.
+SIGHUP reads the file of users and the certificates anew, as happens by itself when they change.
 A configuration names users, queues and limits; all of it is optional:
 
   [queues.orders]
@@ -58,6 +62,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--ws-port", metavar="PORT", type=port, help="port for AMQP over WebSocket, beside the other")
     parser.add_argument("--config", metavar="FILE", help="configuration, TOML")
     parser.add_argument("--name", metavar="NAME", help="name of the broker")
+    add_tls_arguments(parser)
     checking = parser.add_argument_group("checking a configuration, instead of serving")
     checking.add_argument("--check", metavar="FILE", help="say whether it is valid, or all that is wrong with it")
     checking.add_argument("--as", metavar="USER", dest="user", help="... and what this user may do")
@@ -73,20 +78,62 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--as and --vhost go with --check FILE")
     config = read_config(arguments.config)
     configured = bool(config.get("listeners"))
-    with (
-        stop_signals() as stopped,
-        jmsish.EmbeddedBroker(arguments.name, config=config or None, profile=arguments.profile) as broker,
-    ):
+    listening = tls_settings(arguments)
+    made = jmsish.EmbeddedBroker(arguments.name, config=arguments.config, profile=arguments.profile)
+    with stop_signals() as stopped, made as broker, hangups(broker):
         if not configured or arguments.host is not None or arguments.port is not None:
             number = DEFAULT_PORT if arguments.port is None else arguments.port
-            broker.listen(arguments.host or "127.0.0.1", number)
+            broker.listen(arguments.host or "127.0.0.1", number, **listening)
         if arguments.ws_port is not None:
-            broker.listen(arguments.host or "127.0.0.1", arguments.ws_port, protocol="ws")
+            broker.listen(arguments.host or "127.0.0.1", arguments.ws_port, protocol="ws", **listening)
         for listener in broker.listeners:
             print(f"listening on {listener.url}", flush=True)
         while not stopped.wait(3600):
             pass
     return 0
+
+
+def add_tls_arguments(parser: OneLineParser) -> None:
+    """TLS and its absence, for the listeners of the command line; those of a configuration have their own."""
+    group = parser.add_argument_group("TLS of --host, --port and --ws-port")
+    group.add_argument("--cert", metavar="FILE", help="certificate to show, with its key unless --key is given")
+    group.add_argument("--key", metavar="FILE", help="the key of --cert")
+    group.add_argument("--client-ca", metavar="FILE", help="who may issue certificates to clients")
+    group.add_argument("--require-client-cert", action="store_true", help="nobody comes in without such a certificate")
+    group.add_argument(
+        "--allow-insecure", action="store_true", help="serve other machines without TLS, or without asking who they are"
+    )
+
+
+def tls_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "certificate": arguments.cert,
+        "key": arguments.key,
+        "client_ca": arguments.client_ca,
+        "require_client_certificate": arguments.require_client_cert,
+        "allow_insecure": arguments.allow_insecure,
+    }
+
+
+@contextmanager
+def hangups(broker: jmsish.EmbeddedBroker) -> Iterator[None]:
+    """For the time of the block SIGHUP has the broker read its files anew, in a thread of its own: the signal may come
+    while this one holds something that the broker wants."""
+
+    def reload() -> None:
+        try:
+            broker.reload()
+        except ValueError as error:
+            note(f"not everything could be read anew: {error}")
+
+    def hang_up(*_: object) -> None:
+        threading.Thread(target=reload, name="jmsish-reload", daemon=True).start()
+
+    previous = signal.signal(signal.SIGHUP, hang_up)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, previous)
 
 
 def read_config(path: str | None) -> dict[str, Any]:

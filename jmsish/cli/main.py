@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from jmsish.cli import bindings, broker, browse, check, freeze, management, move, receive, send, topology
+from jmsish.cli import bindings, broker, browse, cert, check, freeze, management, move, receive, send, topology, user
 from jmsish.cli.demo import command as demo
 from jmsish.cli.parsing import CommandError, OneLineParser, UsageError, note
 from jmsish.errors import JMSError
@@ -36,7 +36,21 @@ def build_parser() -> OneLineParser:
     parser.add_argument("--version", action="version", version=f"jmsish {own_version()}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=OneLineParser)
-    for module in (demo, broker, send, receive, browse, move, management, bindings, freeze, topology, check):
+    for module in (
+        demo,
+        broker,
+        send,
+        receive,
+        browse,
+        move,
+        management,
+        bindings,
+        freeze,
+        topology,
+        check,
+        user,
+        cert,
+    ):
         module.add_parser(commands)
     return parser
 

@@ -55,20 +55,20 @@ class Listener:
         reactor: SocketReactor,
         listening: socket.socket,
         host: str,
-        ssl_context: ssl.SSLContext | None,
+        tls: ssl.SSLContext | Callable[[], ssl.SSLContext] | None,
         websocket: Callable[[], WebSocketCodec] | None = None,
     ):
         self.host = host
         self.port: int = listening.getsockname()[1]
         self._reactor = reactor
         self._socket = listening
-        self._ssl_context = ssl_context
+        self._tls = tls
         self._websocket = websocket
         self._closed = False
 
     @property
     def url(self) -> str:
-        scheme = ("amqp" if self._websocket is None else "amqpws") + ("" if self._ssl_context is None else "s")
+        scheme = ("amqp" if self._websocket is None else "amqpws") + ("" if self._tls is None else "s")
         return f"{scheme}://{address_text(self.host, self.port)}"
 
     @property
@@ -86,6 +86,7 @@ class Listener:
 
     def readable(self) -> None:
         """Accept who is waiting: by the I/O thread."""
+        self._reactor.refresh()
         for _ in range(_ACCEPTS):
             try:
                 accepted, address = self._socket.accept()
@@ -106,7 +107,8 @@ class Listener:
         try:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            tls = None if self._ssl_context is None else TlsCodec(self._ssl_context, server_side=True)
+            context = self._tls() if callable(self._tls) else self._tls
+            tls = None if context is None else TlsCodec(context, server_side=True)
             layer = layer_of(tls, None if self._websocket is None else self._websocket())
         except (OSError, ssl.SSLError) as error:
             _log.warning("%s cannot serve the connection from %s: %s", self.url, peer, error)
@@ -124,8 +126,10 @@ class Listener:
 class SocketReactor:
     """The I/O thread of one broker. It is a daemon, started with the first listener."""
 
-    def __init__(self, driver: BrokerDriver) -> None:
+    def __init__(self, driver: BrokerDriver, refresh: Callable[[], None] | None = None) -> None:
+        """``refresh`` is called before connections are accepted: what may have changed is looked at there."""
         self.driver = driver
+        self._refresh = refresh
         self.buffer = memoryview(bytearray(CHUNK))  # of the I/O thread, for every read
         self._alertness = Alertness()
         self._selector = selectors.DefaultSelector()
@@ -146,13 +150,16 @@ class SocketReactor:
         self,
         host: str,
         port: int,
-        ssl_context: ssl.SSLContext | None = None,
+        tls: ssl.SSLContext | Callable[[], ssl.SSLContext] | None = None,
         websocket: Callable[[], WebSocketCodec] | None = None,
     ) -> Listener:
-        """Listen at the first address of ``host``; port 0 takes a free one. ``websocket`` makes one for a client."""
+        """Listen at the first address of ``host``; port 0 takes a free one.
+
+        ``tls`` is a context, or gives one for each connection; ``websocket`` makes one for a client.
+        """
         if self._stop_at is not None:
             raise IllegalStateError(f"the broker {self.driver.name!r} is stopped")
-        listener = Listener(self, _bind(host, port), host, ssl_context, websocket)
+        listener = Listener(self, _bind(host, port), host, tls, websocket)
         self.post(partial(self._add, listener))
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=f"jmsish-broker-{self.driver.name}-io", daemon=True)
@@ -201,6 +208,14 @@ class SocketReactor:
             thread.join(5)
 
     # For the I/O thread.
+
+    def refresh(self) -> None:
+        """Somebody is about to come in."""
+        if self._refresh is not None:
+            try:
+                self._refresh()
+            except Exception:
+                _log.exception("what may have changed could not be looked at")
 
     def _add(self, listener: Listener) -> None:
         self._listeners.add(listener)

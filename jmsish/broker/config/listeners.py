@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from jmsish.broker.config.faults import Table
 
-LISTENER_KEYS: Final = ("host", "port", "role", "protocol", "origins")
+TLS_KEYS: Final = ("certificate", "key", "key_password", "client_ca", "require_client_certificate")
+LISTENER_KEYS: Final = ("host", "port", "role", "protocol", "origins", *TLS_KEYS, "allow_insecure")
 PROTOCOLS: Final = ("amqp", "ws")
 """AMQP on the socket itself (or in TLS), or over WebSocket."""
 
@@ -21,6 +22,16 @@ class ListenerConfig:
     protocol: str = "amqp"
     origins: tuple[str, ...] = ()
     """The web sites whose pages may connect over WebSocket, besides those of the listener itself."""
+    certificate: str | None = None
+    """A file with the certificate to show, in PEM: then there is TLS."""
+    key: str | None = None
+    """A file with its key; None: it is in the same file."""
+    key_password: str | None = field(default=None, repr=False)
+    client_ca: str | None = None
+    """A file with the certificates of those who issue certificates to clients."""
+    require_client_certificate: bool = False
+    allow_insecure: bool = False
+    """Whether to serve other machines without TLS, or without asking who they are."""
 
 
 def read_listeners(config: Table) -> tuple[ListenerConfig, ...]:
@@ -41,4 +52,27 @@ def _listener(table: Table) -> ListenerConfig:
     origins = table.texts("origins")
     if origins and protocol != "ws":
         table.faults.add(f"{table.where} has origins, which are for the protocol ws only")
-    return ListenerConfig(host, port, protocol, origins)
+    return ListenerConfig(
+        host,
+        port,
+        protocol,
+        origins,
+        **_tls(table),
+        allow_insecure=table.flag("allow_insecure"),
+    )
+
+
+def _tls(table: Table) -> dict[str, Any]:
+    found = {key: table.text(key) for key in TLS_KEYS[:2]}
+    # A password of the wrong type is not shown either.
+    password = table.get("key_password")
+    if password is not None and not isinstance(password, str):
+        table.faults.add(f"{table.where} key_password must be a string, not {type(password).__name__}")
+        password = None
+    found |= {"key_password": password, "client_ca": table.text("client_ca")}
+    found["require_client_certificate"] = table.flag("require_client_certificate")
+    if found["certificate"] is None and any(found.values()):
+        table.faults.add(f"{table.where}: {', '.join(TLS_KEYS[1:])} go with certificate")
+    elif found["require_client_certificate"] and found["client_ca"] is None:
+        table.faults.add(f"{table.where} require_client_certificate needs client_ca")
+    return found
