@@ -344,6 +344,7 @@ class ServerConnection(Temporaries):
 
     def _lose_session(self, session: EngineSession) -> None:
         """Links go, control links roll back what they declared, the default outcome decides the rest (W16)."""
+        session.mute_links()  # what waits for the peer's window is unsent now, also where it closes in good order
         terminals: list[Terminal] = session.context
         for terminal in terminals:
             if isinstance(terminal, OutgoingLink):

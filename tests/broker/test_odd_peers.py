@@ -165,3 +165,24 @@ def test_a_link_that_comes_again_for_a_queue_where_it_had_a_topic_gets_a_queue()
     odd.say(write("detach", handle=0))
     (said_again,) = odd.say(attach(source=topic))
     assert odd.broker.exchange(said_again.source.address).type == "topic"
+
+
+@pytest.mark.parametrize("ending", ["close", "end", "oversize", "lost"])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_what_waits_for_the_window_of_a_peer_that_goes_is_there_again(ending: str, mode: int) -> None:
+    odd = Odd(Broker("odd", {"policy": {"max_message_size": 100}}, clock=lambda: 1.0))
+    target = composite("target", address="q")
+    begin = write("begin", next_outgoing_id=0, incoming_window=0, outgoing_window=9)
+    odd.say(begin, attach(0, role=SENDER, target=target, initial_delivery_count=0), attach(1, snd_settle_mode=mode))
+    small = encode_message(body=(AMQP_VALUE, "m"))
+    odd.say(write("transfer", 0, small, handle=0, delivery_id=0, delivery_tag=b"t", settled=True))
+    window = {**FLOW, "next_incoming_id": 0, "incoming_window": 0}
+    assert names(odd.say(write("flow", handle=1, delivery_count=0, link_credit=10, **window))) == []
+    assert odd.broker.queue("q").acquired == 1, "on its way"
+    if ending == "lost":
+        odd.connection.receive_eof()
+    elif ending == "oversize":
+        odd.say(write("transfer", 0, bytes(200), handle=0, delivery_id=1, delivery_tag=b"u"))
+    else:
+        odd.say(write(ending))
+    assert (odd.broker.queue("q").available, odd.broker.queue("q").acquired) == (1, 0)
