@@ -40,6 +40,9 @@ _ACCEPTS = 64
 #: No descriptors left: nothing is accepted for so long, instead of being told so again at once.
 _PAUSE = 0.2
 
+#: Several connections at a time make a crowd for so long.
+_CROWD = 0.1
+
 #: At a stop the peers have so long to take our last words and to close.
 _GRACE = 0.5
 
@@ -143,6 +146,7 @@ class SocketReactor:
         self._thread: threading.Thread | None = None
         self._ident = 0
         self._stop_at: float | None = None
+        self._crowded_until = 0.0
 
     # For any thread.
 
@@ -230,6 +234,10 @@ class SocketReactor:
             _log.warning("the broker does not take the connection from %s: %s", outlet.peer, error)
             outlet.close()
 
+    def is_crowded(self) -> bool:
+        """Whether several connections have had something to do at a time of late: then none has long turns."""
+        return self._crowded_until > monotonic()
+
     def watch(self, outlet: SocketOutlet, *, reading: bool, writing: bool) -> None:
         events = (selectors.EVENT_READ if reading else 0) | (selectors.EVENT_WRITE if writing else 0)
         key = self._selector.get_map().get(outlet)
@@ -271,7 +279,10 @@ class SocketReactor:
     def _turn(self) -> None:
         patience = self._patience()
         ready = self._alertness.look(self._selector.select) if patience != 0 else []
-        for key, mask in ready or self._selector.select(patience):
+        ready = ready or self._selector.select(patience)
+        if len(ready) > 1:
+            self._crowded_until = monotonic() + _CROWD
+        for key, mask in ready:
             if key.data is None:
                 self._wakeup.clear()
                 continue

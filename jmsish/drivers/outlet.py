@@ -50,6 +50,9 @@ class Reactor(Protocol):
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         """Run ``action`` in the I/O thread later."""
 
+    def is_crowded(self) -> bool:
+        """Whether others have something to do too, so that none has long turns."""
+
     def watch(self, outlet: SocketOutlet, *, reading: bool, writing: bool) -> None:
         """Wait for input, for room to write, or for neither."""
 
@@ -251,7 +254,8 @@ class SocketOutlet:
 
     def readable(self) -> None:
         try:
-            size = self._socket.recv_into(self._reactor.buffer)
+            most = self._lane.appetite() if self._lane is not None and self._reactor.is_crowded() else 0
+            size = self._socket.recv_into(self._reactor.buffer, most)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
