@@ -13,7 +13,16 @@ from jmsish.broker.filters import Filters, Wanted
 from jmsish.broker.gates import GateClosed
 from jmsish.broker.groups import Selects
 from jmsish.broker.incoming import IncomingLink
-from jmsish.broker.link_policy import LinkDenied, check_count, check_management, check_source, check_target, note_denied
+from jmsish.broker.link_policy import (
+    LinkDenied,
+    check_bindings,
+    check_count,
+    check_management,
+    check_source,
+    check_target,
+    check_wishes,
+    note_denied,
+)
 from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.pending import Pending
@@ -128,6 +137,7 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
     wanted: tuple[Wanted, ...] = ()
     if isinstance(node, Topic):
         filters, wanted = filters.at_exchange(node.exchange.type, node.key)
+        check_bindings(connection, node, wanted)
     else:
         filters = filters.at_queue()
     granted = _granted_source(connection, source, filters, asked)
@@ -308,6 +318,7 @@ def _node(connection: ServerConnection, link: Link, terminus: Source | Target, r
         wishes = NodeWishes.read(
             terminus.dynamic_node_properties, topic=kind == TOPIC, exclusive=exclusive, exchanges=router.exchanges
         )
+        check_wishes(connection, wishes)
         made = connection.make_temporary(link, wishes)
         return Asked(made if isinstance(made, Queue) else Topic(made), made, _said_of(connection, link))
     if terminus.address is None:

@@ -200,7 +200,8 @@ class IncomingLink:
             error = refusal.error
             raise Refusal(error.condition, error.description or "", {"delivery-tag": delivery.tag}) from None
         if isinstance(node, Queue):
-            self._remember((node,))
+            if node.limited or self._recent:
+                self._remember((node,))
             return node
         routed = self._route(node, payload, arrival)
         self._remember(routed.queues)

@@ -11,8 +11,11 @@ of its own (``may_manage``). A temporary node may always be used by the connecti
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from jmsish.broker.bindings import FANOUT, HEADERS
+from jmsish.broker.exchanges import AMQ_TOPIC
 from jmsish.broker.intake import Intake
 from jmsish.broker.names import MANAGEMENT, TEMPORARY
 from jmsish.broker.queues import Arrival
@@ -22,7 +25,10 @@ from jmsish.engine.outcomes import AmqpError, Coordinator, Source, Target
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
+    from jmsish.broker.dynamic import NodeWishes
+    from jmsish.broker.filters import Wanted
     from jmsish.broker.grants import Grant
+    from jmsish.broker.router import Topic
     from jmsish.engine.link import Link
 
 LINK_DISALLOWED: Final = "link disallowed by local policy"
@@ -77,6 +83,28 @@ def check_source(connection: ServerConnection, source: Source) -> None:
     elif source.address is not None and not grant.sources(source.address):
         if not _is_own(connection, source.address):
             raise LinkDenied(f"it may not receive from {source.address!r}")
+
+
+def check_bindings(connection: ServerConnection, topic: Topic, wanted: Sequence[Wanted]) -> None:
+    """What a subscription binds beside the key of its address may be received, too.
+
+    Whoever may receive from a whole exchange may bind what they like. In fanout and headers exchanges a key divides
+    nothing, so that an address with one means the whole.
+    """
+    exchange, sources = topic.exchange, connection.grant.sources
+    if topic.key is None or sources(exchange.name) or _is_own(connection, exchange.name):
+        return
+    if exchange.type in (FANOUT, HEADERS):
+        raise LinkDenied(f"it may not receive from {exchange.name!r}, of which a key is no part")
+    for each in wanted[1:]:  # the first is the address itself
+        if not (sources(f"{exchange.name}/{each.key}") or (exchange.name == AMQ_TOPIC and sources(each.key))):
+            raise LinkDenied(f"it may not receive from {exchange.name}/{each.key}, which its filter asks for")
+
+
+def check_wishes(connection: ServerConnection, wishes: NodeWishes) -> None:
+    """What goes nowhere at a dynamic node goes no further than its maker may send."""
+    if wishes.alternate is not None and not may_send(connection, wishes.alternate):
+        raise LinkDenied(f"it may not send to {wishes.alternate!r}, as an alternate exchange")
 
 
 def check_target(connection: ServerConnection, target: Target) -> None:

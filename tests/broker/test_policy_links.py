@@ -9,7 +9,9 @@ import pytest
 
 from jmsish.engine.outcomes import ACCEPTED, Rejected, Source, Target
 from jmsish.engine.values import NULL, encode_binary, encode_string
+from jmsish.types import Described, Symbol
 from tests.broker.policies import LINK, SESSION, TOO_MANY_LINKS, as_user, told, world
+from tests.broker.test_management import request
 from tests.broker.world import World, in_transaction, message, properties
 
 
@@ -200,6 +202,55 @@ def test_a_subscription_binds_no_more_than_may_be_received(topic: str, allowed: 
     made = world(source_pattern=["a.*"])
     receiver = made.connect().receiver(topic, capabilities=("topic",))
     assert receiver.detached is not allowed
+
+
+@pytest.mark.parametrize(
+    ("sources", "address", "key", "allowed"),
+    [
+        (["amq.topic/a"], "amq.topic/a", "b", False),
+        (["amq.topic/a"], "amq.topic/a", "#", False),
+        (["amq.topic/a", "amq.topic/b"], "amq.topic/a", "b", True),
+        (["amq.topic/a", "b"], "amq.topic/a", "b", True),
+        (["amq.topic"], "amq.topic", "#", True),
+        (["amq.topic*"], "amq.topic/a", "#", True),
+        (["news"], "news", "#", False),
+        (["amq.direct/a"], "amq.direct/a", "b", False),
+        (["amq.direct/a", "amq.direct/b"], "amq.direct/a", "b", True),
+        (["amq.fanout/a"], "amq.fanout/a", None, False),
+        (["amq.match/a"], "amq.match/a", None, False),
+        (["amq.fanout", "amq.fanout/a"], "amq.fanout/a", None, True),
+    ],
+)
+def test_a_filter_binds_no_more_than_may_be_received(
+    sources: list[str], address: str, key: str | None, allowed: bool
+) -> None:
+    """The key of the address and that of a filter are two bindings: both are asked."""
+    made = world(sources=sources)
+    descriptor = Symbol("apache.org:legacy-amqp-topic-binding:string")
+    filter = {} if key is None else {Symbol("wanted"): Described(descriptor, key)}
+    receiver = made.connect().receiver(address, filter=filter, capabilities=("topic",))
+    assert receiver.detached is not allowed
+    if not allowed:
+        assert told(receiver.error) == LINK and counted(made) == (1, 0, 0, 1) and made.broker.queues() == []
+
+
+@pytest.mark.parametrize("targets", [[], ["amq.fanout"]])
+def test_what_goes_nowhere_at_a_dynamic_exchange_goes_no_further_than_its_maker_may_send(targets: list[str]) -> None:
+    made = world(targets=targets)
+    wishes = {Symbol("alternate-exchange"): "amq.fanout"}
+    target = Target(dynamic=True, capabilities=("topic",), dynamic_node_properties=wishes)
+    sender = made.connect().sender(target=target)
+    assert sender.detached is (not targets)
+
+
+def test_the_node_answers_into_no_queue_that_its_client_may_not_send_to() -> None:
+    made = world(may_manage=True, targets=["mine"])
+    for name in ("mine", "others"):
+        made.broker.declare_queue(name)
+    sender = made.connect().sender("$management")
+    for name in ("mine", "others"):
+        sender.send_octets(request("READ", "queue", name="mine", reply_to=name))
+    assert (made.queue("mine").depth, made.queue("others").depth) == (1, 0)
 
 
 def test_a_subscription_is_looked_up_by_name_only_by_who_may_receive_from_its_topic() -> None:
