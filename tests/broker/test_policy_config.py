@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from jmsish.broker import BrokerConfig, ConfigurationError
+from jmsish.broker.config.exchanges import BINDING_KEYS, EXCHANGE_KEYS
+from jmsish.broker.config.limits import GLOBAL_KEYS
+from jmsish.broker.config.users import USER_KEYS
+from jmsish.broker.config.vhosts import GROUP_KEYS, VHOST_KEYS
+from jmsish.broker.config.whole import SECTIONS
+from jmsish.broker.policy import SETTING_NAMES
 from jmsish.broker.vhosts import GroupSettings, VhostSettings
 from tests.broker.policies import OPEN
 
@@ -125,3 +133,30 @@ def test_all_of_it_is_told_at_once() -> None:
 def test_an_empty_section_is_as_good_as_none() -> None:
     assert BrokerConfig.from_mapping({"vhosts": {}}) == BrokerConfig()
     assert OPEN["sources"] == ["*"]
+
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 600), st.just(1 << 70), st.floats(allow_nan=True),
+    st.sampled_from(["", "*", "a", "10.0.0.1", "${user}", "topic", "True", "link", "q", "x"]), st.binary(max_size=2),
+)  # fmt: skip
+KEYS = st.sampled_from([
+    *VHOST_KEYS, *GROUP_KEYS, *GLOBAL_KEYS, *SECTIONS, *SETTING_NAMES, *EXCHANGE_KEYS, *BINDING_KEYS, *USER_KEYS,
+    "host", "port", "role", "a", "$default", "*.#", "",
+])  # fmt: skip
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS | st.integers(), inner, max_size=4)),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(SECTIONS) | KEYS, VALUES, max_size=4))
+@example({"bindings": [{"exchange": [], "queue": {}, "kind": []}]})
+@example({"exchanges": {"x": {"type": []}}, "bindings": [{"exchange": "x", "queue": "q"}]})
+@example({"policy": {"on_oversize": [], "default_vhost": {}}})
+@example({"vhosts": {"a": {"groups": {"b": {"sources": [[]], "users": [{}]}}}}})
+def test_whatever_a_configuration_is_it_is_taken_or_told_what_is_wrong(config: dict[Any, Any]) -> None:
+    try:
+        BrokerConfig.from_mapping(config)
+    except ConfigurationError as error:
+        assert error.errors and all(isinstance(sentence, str) and sentence for sentence in error.errors)
