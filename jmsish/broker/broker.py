@@ -251,7 +251,7 @@ class Broker:
 
     def connections(self) -> list[ConnectionView]:
         """The open connections."""
-        return [ConnectionView(connection) for each in self._containers.values() for connection in each]
+        return [ConnectionView(connection) for connection in self.opened_connections()]
 
     # --- asked by the rooms of the broker
 
@@ -284,6 +284,9 @@ class Broker:
 
     def opened(self, connection: ServerConnection) -> None:
         self._containers.setdefault(connection.container_id, []).append(connection)
+
+    def opened_connections(self) -> list[ServerConnection]:
+        return [connection for each in self._containers.values() for connection in each]
 
     def open_connections(self, container_id: str) -> Iterable[ServerConnection]:
         return self._containers.get(container_id, ())

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker import leases, rebinding
 from jmsish.broker.asked import CREATED, FAULT, NO_CONTENT, NOT_IMPLEMENTED, OK, Answer, Asked, Request
+from jmsish.broker.connection_kinds import ConnectionKind
 from jmsish.broker.entities import (
     BAD_REQUEST,
     CONFLICT,
@@ -68,7 +69,7 @@ NODE_TYPES: Final = ("org.amqp.management", "self")
 
 KINDS: Final[tuple[Kind, ...]] = (
     QueueKind(), TopicKind(), ExchangeKind(), BindingKind(), SubscriptionKind(), BrokerKind(), PolicyKind(),
-    VhostKind(), GroupKind(),
+    VhostKind(), GroupKind(), ConnectionKind(),
 )  # fmt: skip
 
 

@@ -143,14 +143,15 @@ def test_query_gives_a_table(world: World) -> None:
         ("queue", "a"), ("queue", "b"), ("queue", "c"), ("topic", "amq.topic"),
         ("exchange", "amq.direct"), ("exchange", "amq.topic"), ("exchange", "amq.fanout"), ("exchange", "amq.match"),
         ("broker", world.broker.name), ("policy", world.broker.name), ("vhost", "$default"),
-        ("group", "$default/$default"),
+        ("group", "$default/$default"), ("connection", "1"),
     ]  # fmt: skip
     assert "max_delivery_attempts" in every["attributeNames"] and "bindings" in every["attributeNames"]
 
 
 def test_the_node_says_what_it_manages(world: World) -> None:
     assert set(ask(world, "GET-TYPES", NODE)[2]) == {
-        "queue", "topic", "exchange", "binding", "subscription", "broker", "policy", "vhost", "group"
+        "queue", "topic", "exchange", "binding", "subscription", "broker", "policy", "vhost", "group",
+        "connection",
     }  # fmt: skip
     assert ask(world, "GET-OPERATIONS", NODE, entityType=TOPIC)[2] == {"topic": ["CREATE", "READ", "DELETE"]}
     assert "depth" in ask(world, "GET-ATTRIBUTES", NODE)[2]["queue"]

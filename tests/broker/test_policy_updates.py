@@ -9,7 +9,7 @@ import pytest
 from jmsish.broker import ConfigurationError, Denials, VhostDenials
 from jmsish.types import Symbol, UInt
 from tests.broker.policies import OPEN, as_user, config, group, is_let_in, world
-from tests.broker.test_management import ask
+from tests.broker.test_management import ask, request
 from tests.broker.test_policy_rights import ask as ask_as
 from tests.broker.world import World
 
@@ -168,6 +168,26 @@ def test_the_policy_is_changed_only_by_those_who_may_manage_by_name(may_manage: 
         assert ask_as(peer, "READ", kind, name=name)[0] == 200
         assert ask_as(peer, "UPDATE", kind, {}, name=name)[0] == status
     assert ask_as(peer, "RESET", "policy", name="x")[0] == (204 if status == 200 else 403)
+
+
+@pytest.mark.parametrize(("may_manage", "status"), [(True, 204), (None, 403)])
+def test_a_connection_is_ended_only_by_those_who_may_manage_by_name(may_manage: bool | None, status: int) -> None:
+    made = world(**({} if may_manage is None else {"may_manage": may_manage}))
+    peer, other = as_user(made, "ann"), as_user(made, "joe")
+    name = str(other.connection.number)
+    assert ask_as(peer, "READ", "connection", name=name)[2]["user"] == "joe"
+    assert ask_as(peer, "DELETE", "connection", name=name)[0] == status
+    made.run()
+    ended = [error.condition for error in other.closed if error is not None]
+    assert ended == (["amqp:connection:forced"] if status == 204 else [])
+    assert ask_as(peer, "READ", "connection", name=name)[0] == (404 if status == 204 else 200)
+
+
+def test_a_connection_may_be_ended_by_its_own_request() -> None:
+    made = world(may_manage=True)
+    peer = as_user(made)
+    peer.sender("$management").send_octets(request("DELETE", "connection", name=str(peer.connection.number)))
+    assert len(peer.closed) == 1 and made.broker.connections() == []
 
 
 # --- figures

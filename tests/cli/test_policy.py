@@ -111,3 +111,15 @@ def test_notes_say_what_is_valid_and_may_not_be_meant(run: Run, file: Path, text
 def test_it_is_said_what_goes_with_what(complaint: Complaint, arguments: tuple[str, ...]) -> None:
     status, error = complaint("broker", *arguments)
     assert status == 2 and "--check FILE" in error
+
+
+@pytest.mark.parametrize(
+    ("user", "host", "words"),
+    [("alice", "10.1.2.3", "sends to                orders, jmsish.temporary.*"),
+     ("carol", "127.0.0.1", "may change it"), ("alice", "11.0.0.1", "alice may not connect"),
+     ("bob", "127.0.0.1", "is in no group")],
+)  # fmt: skip
+def test_the_example_of_a_policy(run: Run, user: str, host: str, words: str) -> None:
+    path = Path(__file__).resolve().parents[2] / "examples/data/policy.toml"
+    said = run("broker", "--check", str(path), "--as", user, "--host", host)
+    assert said.startswith(f"{path}: valid\n\n") and words in said
