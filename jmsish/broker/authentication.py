@@ -86,7 +86,8 @@ class Authentication:
         if open_to_all:
             offered += ["PLAIN", "ANONYMOUS"]
         else:
-            offered += [name for name in self._proofs(users) if not exposed or name not in _REVEALING]
+            guarded = exposed and not self.config.allow_cleartext
+            offered += [name for name in self._proofs(users) if not (guarded and name in _REVEALING)]
         if self.config.mechanisms is not None and not trusted:
             offered = [name for name in self.config.mechanisms if name in offered]
         return SaslServer(

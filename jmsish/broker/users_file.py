@@ -18,7 +18,7 @@ from typing import Final
 from jmsish.broker.config.faults import Faults, Table
 from jmsish.broker.config.users import SCRAM_KEYS, read_users
 from jmsish.broker.users import SALT_LENGTH, User
-from jmsish.engine.scram import ScramKey, normalise
+from jmsish.engine.scram import DEFAULT_ITERATIONS, MOST_ITERATIONS, ScramKey, normalise
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -81,6 +81,10 @@ def make_user(name: str, password: str, *, iterations: int = ITERATIONS) -> User
         raise ValueError("the password is empty")
     if not normalise(password):
         raise ValueError("the password has characters that SCRAM forbids (SASLprep): control characters, for one")
+    if not DEFAULT_ITERATIONS <= iterations <= MOST_ITERATIONS:
+        raise ValueError(
+            f"the number of iterations is from {DEFAULT_ITERATIONS} to {MOST_ITERATIONS}, not {iterations}"
+        )
     return User(
         None,
         {

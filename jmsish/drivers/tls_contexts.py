@@ -80,6 +80,14 @@ def _opening(password: str | None, name: str) -> Callable[[], str]:
     return give
 
 
+_SAID: Final = {
+    "no start line": "there is no certificate in it (PEM)",
+    "no certificate or crl found": "there is no certificate in it (PEM)",
+    "key values mismatch": "the key is not that of the certificate",
+    "bad decrypt": "the password does not open the key",
+}
+
+
 @contextmanager
 def _told(name: str, path: str | None, key: str | None = None, key_name: str = "") -> Iterator[None]:
     """What goes wrong with a file is told with its name."""
@@ -88,15 +96,13 @@ def _told(name: str, path: str | None, key: str | None = None, key_name: str = "
         yield
     except ssl.SSLError as error:
         reason = (error.reason or "").replace("_", " ").lower()
-        said = {
-            "no start line": "there is no certificate in it (PEM)",
-            "no certificate or crl found": "there is no certificate in it (PEM)",
-            "pem lib": "it is no certificate with its key (PEM)"
-            if key is None
-            else "they are not what they should be (PEM)",
-            "key values mismatch": "the key is not that of the certificate",
-            "bad decrypt": "the password does not open the key",
-        }.get(reason, reason or "it cannot be read")
+        said = _SAID.get(reason, reason)
+        if not reason or reason == "pem lib":  # OpenSSL says no more of what it cannot read
+            said = (
+                "there is no certificate with its key in it (PEM)"
+                if key_name
+                else "there is no certificate in it (PEM)"
+            )
         raise ValueError(f"{where}: {said}") from error
     except OSError as error:
         raise ValueError(f"{where}: {error.strerror or error}") from error

@@ -23,6 +23,7 @@ from .mechanisms import Answer, ClientMechanism, Credentials, ServerMechanism, V
 
 __all__ = [
     "DEFAULT_ITERATIONS",
+    "MOST_ITERATIONS",
     "SCRAM_MECHANISMS",
     "FindKey",
     "Prepare",

@@ -1,0 +1,112 @@
+"""Questions that take their time are asked with nothing held."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from jmsish.drivers.asking import Asking
+
+from .conftest import PATIENCE, Wire
+
+
+def test_a_question_holds_up_nobody(tcp: Wire) -> None:
+    """The broker serves others, and even the lock is free, while one waits for its answer."""
+    begun, go = threading.Event(), threading.Event()
+
+    def slow() -> bytes:
+        begun.set()
+        assert go.wait(PATIENCE)
+        return b"at last"
+
+    tcp.broker.asked["slow"] = slow
+    waiting, other = tcp.connect(), tcp.connect()
+    waiting.send(b"ask slow\n")
+    assert begun.wait(PATIENCE)
+    other.send(b"echo meanwhile\n")
+    assert other.recv(PATIENCE) == b"meanwhile\n"
+    assert not tcp.driver._lock.locked()
+    go.set()
+    assert waiting.recv(PATIENCE) == b"answer at last\n"
+
+
+def test_who_has_gone_meanwhile_hurts_nobody(tcp: Wire) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def slow() -> bytes:
+        begun.set()
+        assert go.wait(PATIENCE)
+        return b"too late"
+
+    tcp.broker.asked["slow"] = slow
+    gone = tcp.connect()
+    gone.send(b"ask slow\n")
+    assert begun.wait(PATIENCE)
+    gone.close()
+    go.set()
+    other = tcp.connect()
+    other.send(b"echo well\n")
+    assert other.recv(PATIENCE) == b"well\n"
+
+
+def test_what_raises_is_a_system_error_and_its_text_is_kept(tcp: Wire, caplog: pytest.LogCaptureFixture) -> None:
+    def raises() -> bytes:
+        raise LookupError("hunter2")
+
+    tcp.broker.asked["raises"] = raises
+    client = tcp.connect()
+    with caplog.at_level(logging.DEBUG):
+        client.send(b"ask raises\n")
+        answer = client.recv(PATIENCE)
+    assert b"LookupError" in answer and b"code=2" in answer
+    assert "LookupError at " in caplog.text and "test_asking.py" in caplog.text
+    assert "hunter2" not in caplog.text and b"hunter2" not in answer
+
+
+def test_many_questions_have_few_threads_and_all_are_asked() -> None:
+    asking, done, threads = Asking("test"), threading.Semaphore(0), set()
+
+    def question() -> None:
+        threads.add(threading.current_thread().name)
+        done.release()
+
+    for _ in range(100):
+        asking.ask(question)
+    for _ in range(100):
+        assert done.acquire(timeout=PATIENCE)
+    assert asking._threads <= 8 and threads == {"jmsish-broker-test-asks"}
+    asking.stop()
+    asking.ask(question)
+    assert not asking._waiting
+
+
+def test_a_question_that_raises_ends_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+    asking, done = Asking("test"), threading.Event()
+
+    def wrong() -> None:
+        raise RuntimeError("of ours")
+
+    asking.ask(wrong)
+    asking.ask(done.set)
+    assert done.wait(PATIENCE)
+    asking.stop()
+
+
+def test_threads_go_when_there_is_nothing_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jmsish.drivers.asking._PATIENCE", 0.001)
+    asking, ran = Asking("test"), threading.Event()
+    workers: list[threading.Thread] = []
+
+    def question() -> None:
+        workers.append(threading.current_thread())
+        ran.set()
+
+    for _ in range(2):
+        ran.clear()
+        asking.ask(question)
+        assert ran.wait(PATIENCE)
+        workers[-1].join(PATIENCE)
+        assert not workers[-1].is_alive()
+    assert asking._threads == 0
