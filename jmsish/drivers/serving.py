@@ -284,6 +284,8 @@ class BrokerDriver:
 
     def _answer(self, connection: ServerConnection, question: Question) -> None:
         """By a thread of :class:`Asking`: ask with nothing held, then tell the connection."""
+        if connection.closed:
+            return  # It went while others were asked: what a flood leaves behind costs nothing further.
         try:
             answer = question()
         except Exception as error:

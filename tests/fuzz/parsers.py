@@ -16,6 +16,7 @@ from jmsish.broker.config import BrokerConfig
 from jmsish.broker.intake import address_of, read, subject_of
 from jmsish.broker.management import answer
 from jmsish.broker.patterns import matcher
+from jmsish.broker.slowing import Slowing
 from jmsish.drivers.proxy import ProxyFailure, ProxyTunnel
 from jmsish.drivers.websocket import ClientWebSocket, ServerWebSocket, WebSocketFailure
 from jmsish.engine.codec import AMQP_VALUE, Header, ReceivedMessage, bare_offset, encode_message, split_header
@@ -110,8 +111,12 @@ def engine(data: bytes) -> None:
 
 
 def sasl_of_server(data: bytes) -> None:
+    SASL_BROKER.slowing = Slowing()  # else, after a few failures, all further answers would be held back
     connection = SASL_BROKER.accept(trusted=False, peer="127.0.0.1:1")
     connection.receive(data)
+    while SASL_BROKER.questions:
+        asking, question = SASL_BROKER.questions.pop()
+        asking.login.answered(question())
     SASL_BROKER.step()
     connection.take_output()
     error = connection.engine.error
