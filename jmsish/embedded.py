@@ -29,6 +29,7 @@ from jmsish.broker.views import ExchangeView as BrokerExchangeView
 from jmsish.drivers import registry
 from jmsish.drivers.certificates import ServerCertificates
 from jmsish.drivers.listener import Listener, SocketReactor
+from jmsish.drivers.lobby import Lobby
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.errors import IllegalStateError, UnsupportedFeatureError
 from jmsish.freezing import Freeze, FrozenExchange, change, owner
@@ -222,7 +223,14 @@ class EmbeddedBroker:
             if not self._running:
                 raise IllegalStateError(f"the broker {self._name!r} is not running: start it before it listens")
             if self._reactor is None:
-                self._reactor = SocketReactor(self._driver, self._users_file.refresh)
+                caps = self._broker.config.caps
+                self._reactor = SocketReactor(
+                    self._driver,
+                    self._users_file.refresh,
+                    lobby=Lobby(caps.max_opening, caps.max_opening_per_host),
+                    handshake_timeout=caps.handshake_timeout,
+                    stall_timeout=caps.stall_timeout,
+                )
             listener = self._reactor.listen(host, port, tls, websocket)
             self._listeners.append(listener)
             if isinstance(tls, ServerCertificates):

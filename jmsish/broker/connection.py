@@ -114,6 +114,16 @@ class ServerConnection(Temporaries):
         """Nothing more will be read or written."""
         return self.engine.closed
 
+    @property
+    def is_open(self) -> bool:
+        """Its peer has said who it is, and opened."""
+        return self.engine.remote is not None
+
+    @property
+    def unsent(self) -> int:
+        """Octets of output that were not taken."""
+        return self.engine.out_size
+
     # --- bytes and time
 
     def receive(self, data: bytes) -> None:

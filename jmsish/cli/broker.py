@@ -14,6 +14,7 @@ from typing import Any
 import jmsish
 from jmsish.cli.parsing import CommandError, OneLineParser, UsageError, add_command, note, port
 from jmsish.cli.policy import check
+from jmsish.drivers.descriptors import raise_limit
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -76,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         return check(arguments.check, config, arguments.user, arguments.host, arguments.vhost)
     if arguments.user is not None or arguments.vhost is not None:
         raise UsageError("--as and --vhost go with --check FILE")
+    raise_limit()
     config = read_config(arguments.config)
     configured = bool(config.get("listeners"))
     listening = tls_settings(arguments)

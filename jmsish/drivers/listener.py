@@ -22,7 +22,8 @@ from typing import Any
 
 from jmsish.drivers.alertness import Alertness
 from jmsish.drivers.layers import layer_of
-from jmsish.drivers.outlet import CHUNK, SocketOutlet
+from jmsish.drivers.lobby import Lobby
+from jmsish.drivers.outlet import CHUNK, HANDSHAKE_TIMEOUT, STALL_TIMEOUT, SocketOutlet
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.sockets import address_text
 from jmsish.drivers.tls import TlsCodec
@@ -40,8 +41,8 @@ _ACCEPTS = 64
 #: No descriptors left: nothing is accepted for so long, instead of being told so again at once.
 _PAUSE = 0.2
 
-#: Several connections at a time make a crowd for so long.
-_CROWD = 0.1
+#: After a line in the log about who comes, for so many seconds there is no other.
+_QUIET = 10.0
 
 #: At a stop the peers have so long to take our last words and to close.
 _GRACE = 0.5
@@ -99,14 +100,17 @@ class Listener:
                 if not self._closed:
                     self._refuse(error)
                 return
-            self._admit(accepted, address_text(address[0], address[1]))
+            if self._reactor.has_place(address[0]):
+                self._admit(accepted, address[0], address_text(address[0], address[1]))
+            else:
+                accepted.close()
 
     def _refuse(self, error: OSError) -> None:
-        _log.warning("%s cannot accept connections: %s", self.url, error.strerror)
+        self._reactor.complain("%s cannot accept connections: %s", self.url, error.strerror)
         if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
             self._reactor.pause(self, _PAUSE)
 
-    def _admit(self, accepted: socket.socket, peer: str) -> None:
+    def _admit(self, accepted: socket.socket, host: str, peer: str) -> None:
         try:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -114,10 +118,10 @@ class Listener:
             tls = None if context is None else TlsCodec(context, server_side=True)
             layer = layer_of(tls, None if self._websocket is None else self._websocket())
         except (OSError, ssl.SSLError) as error:
-            _log.warning("%s cannot serve the connection from %s: %s", self.url, peer, error)
+            self._reactor.complain("%s cannot serve the connection from %s: %s", self.url, peer, error)
             accepted.close()
             return
-        self._reactor.admit(SocketOutlet(self._reactor, accepted, peer, layer))
+        self._reactor.admit(SocketOutlet(self._reactor, accepted, peer, layer), host)
 
     def close_socket(self) -> None:
         self._socket.close()
@@ -129,10 +133,24 @@ class Listener:
 class SocketReactor:
     """The I/O thread of one broker. It is a daemon, started with the first listener."""
 
-    def __init__(self, driver: BrokerDriver, refresh: Callable[[], None] | None = None) -> None:
-        """``refresh`` is called before connections are accepted: what may have changed is looked at there."""
+    def __init__(
+        self,
+        driver: BrokerDriver,
+        refresh: Callable[[], None] | None = None,
+        *,
+        lobby: Lobby[SocketOutlet] | None = None,
+        handshake_timeout: float | None = None,
+        stall_timeout: float | None = None,
+    ) -> None:
+        """``refresh`` is called before connections are accepted: what may have changed is looked at there. Times are
+        seconds; 0 for ever, ``None`` for the usual one."""
         self.driver = driver
         self._refresh = refresh
+        self.handshake_timeout = HANDSHAKE_TIMEOUT if handshake_timeout is None else handshake_timeout
+        self.stall_timeout = STALL_TIMEOUT if stall_timeout is None else stall_timeout
+        self._lobby: Lobby[SocketOutlet] = Lobby() if lobby is None else lobby
+        self._sweeping = False
+        self._quiet_until = 0.0
         self.buffer = memoryview(bytearray(CHUNK))  # of the I/O thread, for every read
         self._alertness = Alertness()
         self._selector = selectors.DefaultSelector()
@@ -146,7 +164,9 @@ class SocketReactor:
         self._thread: threading.Thread | None = None
         self._ident = 0
         self._stop_at: float | None = None
-        self._crowded_until = 0.0
+        self._left_for: float | None = None  # when the driver wants to work off what was left
+        driver.on_left = self._look_again
+        driver.pressing = self._is_pressed
 
     # For any thread.
 
@@ -176,6 +196,14 @@ class SocketReactor:
         if not self._woken and not self.is_current():
             self._woken = True
             self._wakeup.set()
+
+    def _look_again(self) -> None:
+        if not self.is_current():
+            self.post(_nothing)
+
+    def _is_pressed(self) -> bool:
+        """Whether a socket has something, or an action waits; asked by the I/O thread between two slices of work."""
+        return bool(self._posted) or bool(self._selector.select(0))
 
     def is_current(self) -> bool:
         return threading.get_ident() == self._ident
@@ -225,18 +253,34 @@ class SocketReactor:
         self._listeners.add(listener)
         self._selector.register(listener, selectors.EVENT_READ, listener)
 
-    def admit(self, outlet: SocketOutlet) -> None:
+    def has_place(self, host: str) -> bool:
+        """Whether one more of ``host`` may come in; for its sake somebody else may have to go."""
+        goes = self._lobby.turned_away(host)
+        if isinstance(goes, SocketOutlet):
+            self.complain("too many connections have not opened: that from %s makes room", goes.peer)
+            goes.close()
+        elif goes is False:
+            self.complain("too many connections from %s have not opened: another one is closed", host)
+        return goes is not False
+
+    def complain(self, text: str, *arguments: object) -> None:
+        """A line in the log about who comes, and for a while no other: whoever is to be kept out does not write it."""
+        now = monotonic()
+        if now >= self._quiet_until:
+            self._quiet_until = now + _QUIET
+            _log.warning(text, *arguments)
+
+    def admit(self, outlet: SocketOutlet, host: str) -> None:
         """A connection was accepted."""
         self._outlets.add(outlet)
+        self._lobby.enter(outlet, host, monotonic())
+        if not self._sweeping:
+            self._sweep()
         try:
             outlet.start()
         except Exception as error:
             _log.warning("the broker does not take the connection from %s: %s", outlet.peer, error)
             outlet.close()
-
-    def is_crowded(self) -> bool:
-        """Whether several connections have had something to do at a time of late: then none has long turns."""
-        return self._crowded_until > monotonic()
 
     def watch(self, outlet: SocketOutlet, *, reading: bool, writing: bool) -> None:
         events = (selectors.EVENT_READ if reading else 0) | (selectors.EVENT_WRITE if writing else 0)
@@ -252,9 +296,24 @@ class SocketReactor:
         if watched.fileno() >= 0 and watched in self._selector.get_map():
             self._selector.unregister(watched)
 
+    def _sweep(self) -> None:
+        """Close those whose handshakes of TLS or WebSocket take too long; one timer for all of them."""
+        self._sweeping = bool(self._lobby) and self.handshake_timeout > 0
+        if not self._sweeping:
+            return
+        for guest in self._lobby.came_before(monotonic() - self.handshake_timeout):
+            if guest.is_shaking_hands:
+                guest.close()
+        self.after(min(self.handshake_timeout / 4, 1.0), self._sweep)
+
+    def opened(self, outlet: SocketOutlet) -> None:
+        """Its peer has opened."""
+        self._lobby.leave(outlet)
+
     def forget(self, outlet: SocketOutlet) -> None:
         """It is closed."""
         self._outlets.discard(outlet)
+        self._lobby.leave(outlet)
 
     def pause(self, listener: Listener, seconds: float) -> None:
         """Accept nothing for a while."""
@@ -280,8 +339,6 @@ class SocketReactor:
         patience = self._patience()
         ready = self._alertness.look(self._selector.select) if patience != 0 else []
         ready = ready or self._selector.select(patience)
-        if len(ready) > 1:
-            self._crowded_until = monotonic() + _CROWD
         for key, mask in ready:
             if key.data is None:
                 self._wakeup.clear()
@@ -296,7 +353,7 @@ class SocketReactor:
                 key.data.close()
         self._woken = False  # first: who posts after this wakes us again
         self._run_due()
-        self.driver.pump()
+        self._left_for = self.driver.work_off()
 
     def _run_due(self) -> None:
         actions = [self._posted.popleft() for _ in range(len(self._posted))]
@@ -310,8 +367,8 @@ class SocketReactor:
                 _log.exception("a fault in the I/O thread of the broker %r", self.driver.name)
 
     def _patience(self) -> float | None:
-        if self._posted:
-            return 0
+        if self._posted or self._left_for is not None:
+            return 0 if self._posted else self._left_for
         ends = [self._timers[0][0]] if self._timers else []
         if self._stop_at is not None:
             ends.append(self._stop_at)
@@ -348,3 +405,7 @@ def _bind(host: str, port: int) -> socket.socket:
             listening.close()
             failure = error
     raise ResourceAllocationError(f"cannot listen on {where}: {getattr(failure, 'strerror', failure)}") from failure
+
+
+def _nothing() -> None:
+    pass

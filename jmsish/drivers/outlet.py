@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from jmsish.drivers.layers import LAYER_FAILURES, Layer, name_of, sentence_of
 from jmsish.drivers.loopback import is_loopback
-from jmsish.drivers.serving import BrokerDriver, Lane
+from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.transport import LOW_WATER
+from jmsish.drivers.turns import Lane
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +32,11 @@ LINGER = 1.0
 #: A thread other than the I/O thread writes to one connection so often at most, in seconds.
 BURST = 0.0005
 
-#: A client has so long for its handshakes of TLS and WebSocket.
+#: A client has so long for its handshakes of TLS and WebSocket, unless the reactor is told otherwise.
 HANDSHAKE_TIMEOUT = 15.0
+
+#: A peer that takes nothing of what there is for it is given up after so long, unless the reactor is told otherwise.
+STALL_TIMEOUT = 60.0
 
 
 class Reactor(Protocol):
@@ -40,6 +44,8 @@ class Reactor(Protocol):
 
     driver: BrokerDriver
     buffer: memoryview
+    stall_timeout: float
+    """Seconds; 0 for ever."""
 
     def post(self, action: Callable[[], None]) -> None:
         """Run ``action`` in the I/O thread, soon; called by any thread."""
@@ -50,11 +56,11 @@ class Reactor(Protocol):
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         """Run ``action`` in the I/O thread later."""
 
-    def is_crowded(self) -> bool:
-        """Whether others have something to do too, so that none has long turns."""
-
     def watch(self, outlet: SocketOutlet, *, reading: bool, writing: bool) -> None:
         """Wait for input, for room to write, or for neither."""
+
+    def opened(self, outlet: SocketOutlet) -> None:
+        """Its peer has opened."""
 
     def forget(self, outlet: SocketOutlet) -> None:
         """It is closed."""
@@ -73,10 +79,12 @@ class SocketOutlet:
     __slots__ = (
         "_blocked",
         "_broken",
+        "_choked",
         "_closed",
         "_ended",
         "_finished",
         "_input_over",
+        "_is_guest",
         "_lane",
         "_layer",
         "_pending",
@@ -84,6 +92,7 @@ class SocketOutlet:
         "_progress",
         "_reactor",
         "_socket",
+        "_stalling",
         "_wire",
         "_writing",
         "_written",
@@ -108,9 +117,12 @@ class SocketOutlet:
         self._blocked = False  # the socket takes no more: the I/O thread waits for it
         self._ended = False  # the broker has said its last word
         self._finished = False  # and the socket has taken it
+        self._choked = False  # it has brought more than was worked off: nothing is read
         self._input_over = False  # the peer has said its last word
         self._broken = False  # the socket is of no use any more
         self._closed = False
+        self._is_guest = True  # of the lobby: it has not opened
+        self._stalling = False  # its progress is watched
         self._progress = 0
         self._written = 0.0  # when it was last written to at once
         self._posted = False  # the I/O thread is going to write
@@ -123,8 +135,6 @@ class SocketOutlet:
         self._watch()
         if self._layer is None:
             self._open()
-        else:
-            self._reactor.after(HANDSHAKE_TIMEOUT, self._give_up_handshake)
 
     def _open(self) -> None:
         layer = self._layer
@@ -135,17 +145,22 @@ class SocketOutlet:
             peer=self.peer,
             certificate=layer.peer_certificate() if layer is not None else None,
             exposed=not secure and not is_loopback(self.peer.rpartition(":")[0]),
+            resume=self.resume,
         )
 
-    def _give_up_handshake(self) -> None:
-        if self._lane is None:
-            self.close()
+    @property
+    def is_shaking_hands(self) -> bool:
+        """TLS or WebSocket is not established: the broker does not know of it yet."""
+        return self._lane is None
 
     # The broker's face (Outlet).
 
     def deliver(self, data: bytes) -> None:
         self.delivered += len(data)
         self._pending.append(data)
+        if self._is_guest and self._lane is not None and self._lane.connection.is_open:
+            self._is_guest = False
+            self._reactor.post(lambda: self._reactor.opened(self))
 
     def end(self) -> None:
         self._ended = True
@@ -245,17 +260,49 @@ class SocketOutlet:
 
     def _watch(self) -> None:
         if not self._closed:
-            self._reactor.watch(self, reading=not self._input_over, writing=self._blocked)
+            self._reactor.watch(self, reading=not (self._input_over or self._choked), writing=self._blocked)
+            if self._blocked and not self._stalling and self._reactor.stall_timeout:
+                self._stalling = True
+                self._await_progress()
+
+    def _await_progress(self) -> None:
+        progress = self._progress
+        self._reactor.after(self._reactor.stall_timeout, lambda: self._look_at_progress(progress))
+
+    def _look_at_progress(self, before: int) -> None:
+        if self._closed or not self._blocked:
+            self._stalling = False
+        elif self._progress != before:
+            self._await_progress()
+        else:
+            text = f"it has taken nothing for {self._reactor.stall_timeout:g} s"
+            _log.warning("the connection from %s is given up: %s", self.peer, text)
+            self._break(TimeoutError(text))
 
     def writable(self) -> None:
         self._blocked = False
         self.flush()
         self._watch()
 
+    def resume(self) -> None:
+        """What it has brought was worked off: by any thread, the broker lock held."""
+        if self._choked:
+            self._reactor.post(self._read_on)
+
+    def _read_on(self) -> None:
+        self._choked = False
+        self._watch()
+
     def readable(self) -> None:
+        if self._lane is not None and self._lane.share is not None and self._lane.share.rest:
+            # Said before looking again: who works it off first does that and then looks at the flag.
+            self._choked = True
+            if self._lane.share.rest:
+                self._watch()
+                return
+            self._choked = False
         try:
-            most = self._lane.appetite() if self._lane is not None and self._reactor.is_crowded() else 0
-            size = self._socket.recv_into(self._reactor.buffer, most)
+            size = self._socket.recv_into(self._reactor.buffer)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:

@@ -18,15 +18,17 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
-from time import monotonic, perf_counter
+from time import monotonic
 from types import FrameType
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 from jmsish.drivers.alarm import Alarm
 from jmsish.drivers.asking import Asking
+from jmsish.drivers.broker_core import BrokerCore, ServerConnection, SteppedClock
 from jmsish.drivers.transport import HIGH_WATER, LOW_WATER, Outlet, PipeEnd
+from jmsish.drivers.turns import COMPANY, NEVER, ROUND, SLICE, SMALL, Lane, Share
 from jmsish.engine.handshake import trouble
-from jmsish.engine.sasl import Question, Verdict
+from jmsish.engine.sasl import Question
 from jmsish.errors import ConnectionLostError, IllegalStateError
 
 __all__ = ["BrokerCore", "BrokerDriver", "Lane", "ServerConnection", "SteppedClock"]
@@ -37,99 +39,6 @@ _T = TypeVar("_T")
 #: So many times a caller serves the others after its own work; then the alarm's thread takes over. Without a limit one
 #: client's send would not return while the others keep the broker busy.
 _ROUNDS = 16
-
-#: Seconds of work for one connection before others have their turn. What an octet costs differs a thousandfold: those
-#: of a large message nearly nothing, those of a flood of attaches a microsecond each. So it is measured, as of late.
-TURN = 0.0003
-
-#: What a connection may bring in one turn while others do too, whatever it costs; and at most, whoever else does.
-LEAST_AT_ONCE, MOST_AT_ONCE = 128, 1 << 18
-
-#: So few octets cost less than a turn, and are not measured, unless their connection is known to be dear.
-MEASURED = 2048
-
-_NEVER = float("inf")
-
-
-class ServerConnection(Protocol):
-    """One connection inside the broker: bytes in, bytes out, deadline out."""
-
-    @property
-    def closed(self) -> bool:
-        """Nothing more will be read or written."""
-
-    def receive(self, data: bytes) -> None: ...
-
-    def receive_eof(self) -> None: ...
-
-    def take_output(self) -> bytes: ...
-
-    def tick(self, now: float) -> float | None: ...
-
-    @property
-    def login(self) -> Login: ...
-
-
-class Login(Protocol):
-    """Whom a question was asked for."""
-
-    def answered(self, answer: bytes | Verdict) -> None: ...
-
-
-class BrokerCore(Protocol):
-    """What the driver needs of a broker."""
-
-    questions: list[tuple[Any, Question]]
-    """Connections, and what is to be asked for them with no lock held."""
-
-    def accept(
-        self,
-        *,
-        trusted: bool,
-        identity: str | None = None,
-        peer: str = "",
-        certificate: Mapping[str, Any] | None = None,
-        exposed: bool = False,
-    ) -> ServerConnection: ...
-
-    def step(self) -> Sequence[ServerConnection]: ...
-
-    @property
-    def unfinished(self) -> bool:
-        """A step left something for the next, so that others have their turn between."""
-
-    def tick(self, now: float) -> float | None: ...
-
-    def close(self) -> None: ...
-
-
-@runtime_checkable
-class SteppedClock(Protocol):
-    """A clock that stands still until it is moved, and says so to those who asked (``jmsish.testing.VirtualClock``)."""
-
-    def __call__(self) -> float: ...
-
-    def subscribe(self, listener: BrokerDriver) -> None: ...
-
-    def unsubscribe(self, listener: BrokerDriver) -> None: ...
-
-
-class Lane:
-    """One connection as the driver sees it: the broker's end of it, and where its output goes."""
-
-    __slots__ = ("connection", "due", "gone", "outlet", "over", "pace")
-
-    def __init__(self, connection: ServerConnection, outlet: Outlet) -> None:
-        self.connection = connection
-        self.outlet = outlet
-        self.due = _NEVER  # of its own timers, by time.monotonic
-        self.over = False  # the peer has ended it
-        self.gone = False  # nothing more is done for it
-        self.pace = 0.0  # seconds that an octet of it takes to be worked off, as it was of late
-
-    def appetite(self) -> int:
-        """So many octets of it take a turn's time, where others wait for theirs."""
-        return MOST_AT_ONCE if not self.pace else min(max(int(TURN / self.pace), LEAST_AT_ONCE), MOST_AT_ONCE)
 
 
 class BrokerDriver:
@@ -147,6 +56,12 @@ class BrokerDriver:
         self._lock = threading.Lock()
         self._inbox: deque[tuple[Lane, bytes | None]] = deque()
         self._lanes: dict[ServerConnection, Lane] = {}
+        self._left: dict[Lane, None] = {}  # with a rest that is to be worked off, by `work_off`
+        self._company_until = 0.0  # somebody beside those with a rest brings something, so that slices are small
+        self.on_left: Callable[[], None] = _nothing
+        """Wakes whoever calls :meth:`work_off`; any thread may call it."""
+        self.pressing: Callable[[], bool] = _nobody
+        """Whether somebody else has brought something, or would."""
         self._dues: list[tuple[float, int, Lane]] = []
         self._numbers = count()
         self._stopped = False
@@ -175,8 +90,13 @@ class BrokerDriver:
         peer: str = "",
         certificate: Mapping[str, Any] | None = None,
         exposed: bool = False,
+        resume: Callable[[], None] | None = None,
     ) -> Lane:
-        """A new connection, whose output goes to ``outlet``; the rest is as for ``accept`` of the broker."""
+        """A new connection, whose output goes to ``outlet``; the rest is as for ``accept`` of the broker.
+
+        With ``resume`` its input is worked off in turns (`turns`): while its lane has a rest it should bring no more,
+        and ``resume`` is called, by any thread and under the broker lock, when it may again.
+        """
 
         def accept() -> Lane:
             if self._stopped:
@@ -184,7 +104,7 @@ class BrokerDriver:
             connection = self._broker.accept(
                 trusted=trusted, identity=identity, peer=peer, certificate=certificate, exposed=exposed
             )
-            lane = Lane(connection, outlet)
+            lane = Lane(connection, outlet, None if resume is None else Share(resume))
             self._lanes[lane.connection] = lane
             self._inbox.append((lane, None))  # so that its first deadline, and what it says unasked, are seen
             return lane
@@ -208,18 +128,35 @@ class BrokerDriver:
         lock = self._lock
         for _ in range(_ROUNDS):
             if not inbox or not lock.acquire(False):
-                return
-            woken: dict[Outlet, None] = {}
+                break
+            self._round(False)
+        else:
+            if inbox:
+                self._alarm.set(0.0)
+        if self._left:
+            self.on_left()
+
+    def work_off(self) -> float | None:
+        """As :meth:`pump`, and then some of what was left. In how many seconds to come again, having looked for what
+        others bring: ``None`` where nothing is left."""
+        self.pump()
+        if self._left:
+            if not self._lock.acquire(False):
+                return ROUND / 8
+            self._round(True)
+        return 0.0 if self._left else None
+
+    def _round(self, what_is_left: bool) -> None:
+        """With the lock held, which is let go."""
+        woken: dict[Outlet, None] = {}
+        try:
             try:
-                try:
-                    self._serve(woken)
-                finally:
-                    lock.release()
+                self._serve(woken, what_is_left)
             finally:
-                for outlet in woken:
-                    outlet.wake()
-        if inbox:
-            self._alarm.set(0.0)
+                self._lock.release()
+        finally:
+            for outlet in woken:
+                outlet.wake()
 
     def call(self, function: Callable[[], _T]) -> _T:
         """Run ``function`` as the owner of the broker, and then what follows from it.
@@ -245,10 +182,13 @@ class BrokerDriver:
         finally:
             self._serve(woken)
 
-    def _serve(self, woken: dict[Outlet, None]) -> None:
+    def _serve(self, woken: dict[Outlet, None], what_is_left: bool = False) -> None:
         """One round, under the lock: input, dispatch, time, dispatch, output. ``woken`` gets whom it was for."""
         touched: list[Lane] = []
         try:
+            self._receive(touched, woken)
+            if what_is_left:
+                self._receive_left(touched, woken)
             self._work(touched, woken)
         except BaseException:
             # The program was interrupted (Ctrl-C) in the middle of the broker, which runs in its thread. What this
@@ -259,7 +199,6 @@ class BrokerDriver:
             raise
 
     def _work(self, touched: list[Lane], woken: dict[Outlet, None]) -> None:
-        self._receive(touched, woken)
         self._collect(self._step(touched, woken), woken)
         self._keep_time(touched, woken)
         # What time, or output taken away, has made possible. Ends because output that nobody reads holds its lane.
@@ -302,21 +241,69 @@ class BrokerDriver:
                 continue
             touched.append(lane)
             try:
-                if data:
-                    if len(data) < MEASURED and not lane.pace:
-                        lane.connection.receive(data)
-                    else:
-                        began = perf_counter()
-                        lane.connection.receive(data)
-                        lane.pace = (lane.pace + (perf_counter() - began) / len(data)) / 2
-                elif data is None:
+                if data is None:
                     lane.outlet.held = False
                     self._collect((lane.connection,), woken)
+                    if lane.share is not None and lane.share.rest:
+                        self._left[lane] = None
+                elif lane.share is None or (len(data) <= SMALL and not lane.share.rest and not lane.is_choked):
+                    if self._left:
+                        self._company_until = monotonic() + COMPANY
+                    self._take(lane, data)
                 else:
-                    lane.over = True
-                    lane.connection.receive_eof()
+                    self._take_share(lane, lane.share, data)
             except Exception:
                 self._break(lane, woken)
+
+    def _take(self, lane: Lane, data: bytes) -> None:
+        if data:
+            lane.connection.receive(data)
+        else:
+            lane.over = True
+            lane.connection.receive_eof()
+
+    def _take_share(self, lane: Lane, share: Share, data: bytes) -> None:
+        """Work off some of it, unless there is something before it."""
+        is_first = not share.rest
+        share.put(data)
+        lane.ending = lane.ending or not data  # who has left takes no output, so nothing is to be waited for
+        if lane.is_choked:
+            return
+        if is_first and data:
+            share.work(lane.connection.receive, self._slice())
+        if share.rest:
+            self._left[lane] = None
+        else:
+            share.resume()  # the I/O thread may have looked in between
+
+    def _slice(self) -> float:
+        return SLICE if monotonic() < self._company_until else ROUND
+
+    def _receive_left(self, touched: list[Lane], woken: dict[Outlet, None]) -> None:
+        """What was left of earlier rounds: one slice for each in turn, until it is time for something else."""
+        end = monotonic() + ROUND
+        left = self._left
+        while left:
+            lane = next(iter(left))
+            del left[lane]
+            share = lane.share
+            if share is None or lane.gone or lane.is_choked:
+                continue  # the choked one comes again when its output was taken
+            touched.append(lane)
+            try:
+                if share.rest and not share.rest[0]:
+                    share.rest.clear()
+                    self._take(lane, b"")
+                elif share.rest:
+                    share.work(lane.connection.receive, self._slice())
+            except Exception:
+                self._break(lane, woken)
+            if share.rest:
+                left[lane] = None
+            else:
+                share.resume()
+            if monotonic() >= end or self._inbox or self.pressing():
+                return
 
     def _step(self, touched: list[Lane], woken: dict[Outlet, None]) -> Sequence[ServerConnection]:
         try:
@@ -369,6 +356,8 @@ class BrokerDriver:
     def _finish(self, lane: Lane, woken: dict[Outlet, None]) -> None:
         """The connection has ended, from either side: its last words, and the end."""
         lane.gone = True
+        if lane.share is not None:
+            lane.share.rest.clear()
         self._lanes.pop(lane.connection, None)
         try:
             data = lane.connection.take_output()
@@ -398,7 +387,7 @@ class BrokerDriver:
         now = monotonic()
         dues = self._dues
         if len(dues) > 2 * len(self._lanes) + 64:  # those that have gone are not kept until they would have been due
-            dues[:] = [entry for entry in dues if not entry[2].gone]
+            dues[:] = [entry for entry in dues if not entry[2].gone and entry[2].due == entry[0]]
             heapq.heapify(dues)
         for lane in touched:
             if not lane.gone:
@@ -406,10 +395,10 @@ class BrokerDriver:
         while dues and dues[0][0] <= now:
             due, _, lane = heapq.heappop(dues)
             if not lane.gone and lane.due == due:
-                lane.due = _NEVER
+                lane.due = NEVER
                 touched.append(lane)
                 self._tick(lane, now, woken)
-        at = dues[0][0] if dues else _NEVER
+        at = dues[0][0] if dues else NEVER
         wall = self._clock()
         try:
             self._deadline = self._broker.tick(wall)
@@ -487,6 +476,14 @@ def _place(error: BaseException) -> str:
         trace = trace.tb_next
     where = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
     return f"{type(error).__name__}{where}"
+
+
+def _nothing() -> None:
+    pass
+
+
+def _nobody() -> bool:
+    return False
 
 
 _INSIDE = (BrokerDriver._run.__code__, BrokerDriver._serve.__code__)

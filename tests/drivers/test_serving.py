@@ -11,7 +11,7 @@ from time import time
 
 import pytest
 
-from jmsish.drivers.serving import LEAST_AT_ONCE, MEASURED, MOST_AT_ONCE, TURN, BrokerDriver
+from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.transport import HIGH_WATER, PipeEnd
 from jmsish.errors import ConnectionLostError
 from jmsish.testing import VirtualClock
@@ -420,32 +420,3 @@ def test_a_driver_that_is_dropped_is_collected_with_its_thread() -> None:
     assert gone() is None
     alarm.join(PATIENCE)
     assert not alarm._thread.is_alive()
-
-
-# Turns.
-
-
-def test_a_connection_whose_octets_are_dear_has_turns_of_few_of_them() -> None:
-    driver, broker = make()
-    lane = driver.open(PipeEnd("dear"), trusted=True, peer="dear")
-    assert lane.appetite() == MOST_AT_ONCE, "nothing is known of it yet"
-    lane.pace = TURN / 1000
-    assert lane.appetite() == 1000
-    lane.pace = TURN
-    assert lane.appetite() == LEAST_AT_ONCE, "some progress it always makes"
-    lane.pace = TURN / 1e9
-    assert lane.appetite() == MOST_AT_ONCE
-    driver.stop()
-
-
-def test_what_an_octet_costs_is_measured_where_there_are_many() -> None:
-    driver, _ = make()
-    lane = driver.open(PipeEnd("dear"), trusted=True, peer="dear")
-    driver.feed(lane, b"echo little\n")
-    assert lane.pace == 0
-    driver.feed(lane, b"echo much\n" * MEASURED)
-    much = lane.pace
-    assert much > 0
-    driver.feed(lane, b"echo little\n")
-    assert lane.pace != much, "one that is known to be dear is measured always"
-    driver.stop()

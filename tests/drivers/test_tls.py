@@ -201,8 +201,8 @@ def test_plain_octets_on_a_tls_port(tls: Wire, first: bytes, said: str, caplog: 
     assert len(tls.broker.connections) == 1
 
 
-def test_a_client_that_never_begins_is_given_up(tls: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jmsish.drivers.outlet.HANDSHAKE_TIMEOUT", 0.02)
+def test_a_client_that_never_begins_is_given_up(tls: Wire) -> None:
+    tls.reactor.handshake_timeout = 0.02
     with socket.create_connection(("127.0.0.1", tls.port), timeout=PATIENCE) as client:
         assert rest(client) == b""
 

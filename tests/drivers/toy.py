@@ -30,17 +30,23 @@ class ToyConnection:
         self.closed = False
         self.eof = False
         self.received = 0
+        self.unsent = 0
+        self.is_open = True
         self.largest_output = 0
         self.flood: list[bytes] = []
         self.next_beat: float | None = None
         self.beat_every = 0.0
-        self._input = b""
+        self._pieces: list[bytes] = []
         self._output = bytearray()
 
     def receive(self, data: bytes) -> None:
         assert not self.closed
         self.received += len(data)
-        *lines, self._input = (self._input + data).split(b"\n")
+        self._pieces.append(data)
+        if b"\n" not in data:
+            return  # so that a long line in many pieces is joined once
+        *lines, rest = b"".join(self._pieces).split(b"\n")
+        self._pieces = [rest]
         for line in lines:
             self._command(line)
 

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 RHEA = "rhea@3.0.5"
+WS = "ws@8.18.0"
 QPID_JMS = "2.10.0"
 ARTEMIS = "2.40.0"
 BROKER_J = "9.2.1"
@@ -69,6 +70,28 @@ def rhea() -> Path:
         (folder / "package.json").write_text('{"private": true}\n')
         _run([npm, "install", "--no-audit", "--no-fund", "--no-save", "--prefix", str(folder), RHEA], folder)
     return folder / "node_modules"
+
+
+def rhea_websocket() -> Path:
+    """As :func:`rhea`, with a WebSocket for it: Node has one of its own only from version 22 on."""
+    modules = rhea()
+    if not (modules / "ws/package.json").exists():
+        folder = modules.parent
+        _run(
+            [
+                program("npm", "ws"),
+                "install",
+                "--no-audit",
+                "--no-fund",
+                "--no-save",
+                "--prefix",
+                str(folder),
+                RHEA,
+                WS,
+            ],
+            folder,
+        )
+    return modules
 
 
 def qpid_jms(source: Path) -> str:

@@ -27,10 +27,10 @@ class Caps:
     """Seconds without a word after which a connection counts as lost; the peer is told half of it (Part 2, 2.4.5)."""
     stall_timeout: float = 60.0
     """Seconds in which a peer for which there is something takes nothing of it, until its connection ends."""
-    max_opening: int = 1024
+    max_opening: int = 4096
     """Connections that have not opened, at a time. One more, and the one that has waited longest of the host that has
     the most of them goes: those who mean it open within milliseconds."""
-    max_opening_per_host: int = 256
+    max_opening_per_host: int = 2048
     """Of them from one host; one more is closed as soon as it is accepted."""
     max_links: int = 10_000
     """Links of a connection; one more is refused. Each costs the broker about 4 KiB."""

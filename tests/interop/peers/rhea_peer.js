@@ -24,7 +24,11 @@ function connect(url) {
     const { hostname, port, username, password } = new URL(url);
     // Without a name rhea goes in as ANONYMOUS, with one and a password as PLAIN.
     const credentials = username ? { username, password } : { username: 'anyone' };
-    const connection = rhea.create_container().connect({ host: hostname, port: Number(port), reconnect: false, ...credentials });
+    const container = rhea.create_container();
+    const place = url.startsWith('amqpws')
+        ? { connection_details: container.websocket_connect(require('ws'))(url.replace('amqp', ''), ['amqp']) }
+        : { host: hostname, port: Number(port) };
+    const connection = container.connect({ ...place, reconnect: false, ...credentials });
     const fail = (context) => {
         const error = context.connection.error || context.error || (context.session && context.session.error);
         console.error(error && error.condition ? `${error.condition}: ${error.description}` : String(error || 'lost'));

@@ -1,0 +1,81 @@
+"""What a driver knows of the broker it drives: bytes in, bytes out, deadlines, and questions to ask outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from jmsish.engine.sasl import Question, Verdict
+
+__all__ = ["BrokerCore", "Login", "ServerConnection", "SteppedClock"]
+
+
+class ServerConnection(Protocol):
+    """One connection inside the broker: bytes in, bytes out, deadline out."""
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more will be read or written."""
+
+    @property
+    def is_open(self) -> bool:
+        """Its peer has said who it is, and opened."""
+
+    @property
+    def unsent(self) -> int:
+        """Octets of output that were not taken."""
+
+    def receive(self, data: bytes) -> None: ...
+
+    def receive_eof(self) -> None: ...
+
+    def take_output(self) -> bytes: ...
+
+    def tick(self, now: float) -> float | None: ...
+
+    @property
+    def login(self) -> Login: ...
+
+
+class Login(Protocol):
+    """Whom a question was asked for."""
+
+    def answered(self, answer: bytes | Verdict) -> None: ...
+
+
+class BrokerCore(Protocol):
+    """What the driver needs of a broker."""
+
+    questions: list[tuple[Any, Question]]
+    """Connections, and what is to be asked for them with no lock held."""
+
+    def accept(
+        self,
+        *,
+        trusted: bool,
+        identity: str | None = None,
+        peer: str = "",
+        certificate: Mapping[str, Any] | None = None,
+        exposed: bool = False,
+    ) -> ServerConnection: ...
+
+    def step(self) -> Sequence[ServerConnection]: ...
+
+    @property
+    def unfinished(self) -> bool:
+        """A step left something for the next, so that others have their turn between."""
+
+    def tick(self, now: float) -> float | None: ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class SteppedClock(Protocol):
+    """A clock that stands still until it is moved, and says so to those who asked (``jmsish.testing.VirtualClock``)."""
+
+    def __call__(self) -> float: ...
+
+    def subscribe(self, listener: Any) -> None: ...
+
+    def unsubscribe(self, listener: Any) -> None: ...

@@ -1,0 +1,103 @@
+"""Turns: how much of what one connection brings is worked off before the others have theirs.
+
+One read brings up to a quarter of a megabyte. Of bulk messages that is a millisecond of work; of attaches, echoes or
+tiny transfers it is a hundred. So what comes by a socket is worked off in slices of a fraction of one, and between
+two slices of the one who floods, everybody else is heard. How many octets that is shows the work itself: each
+connection has its pace, measured in time of this thread's processor, and only where so much comes at once that it
+matters.
+
+What is left waits here, and meanwhile nothing more is read from that socket: who sends faster than it is worked off is
+slowed by TCP, and costs one read of memory. The same holds for who asks and takes no answer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from time import thread_time
+
+from jmsish.drivers.broker_core import ServerConnection
+from jmsish.drivers.transport import Outlet
+
+__all__ = ["CHOKED", "COMPANY", "NEVER", "ROUND", "SLICE", "SMALL", "Lane", "Share"]
+
+NEVER = float("inf")
+
+SLICE = 0.0003
+"""Seconds of work on one connection without a look at the others, while there are others."""
+
+ROUND = 0.004
+"""Seconds of work on what was left, while nobody else brings anything: a batch for the dispatch behind it. (A stream of
+small messages in slices of a millisecond costs six in a hundred more than in one piece; in slices of four, nothing.)"""
+
+COMPANY = 0.1
+"""Seconds for which somebody counts as there who has brought something while there was a rest of others."""
+
+SMALL = 2048
+"""So few octets are worked off at once and not measured: even of attaches they hold no more than twenty or thirty."""
+
+CHOKED = 1 << 18
+"""With so many octets of output that its peer does not take, a connection's input is not worked off."""
+
+_LEAST = 128
+"""A slice has at least so many octets."""
+
+_UNKNOWN = 2e-7
+"""Seconds an octet, until something was measured: between a small message and an attach."""
+
+_FASTEST = 1e-9
+
+
+class Share:
+    """What one connection has brought that is not worked off, and its pace."""
+
+    __slots__ = ("_at", "pace", "rest", "resume")
+
+    def __init__(self, resume: Callable[[], None]) -> None:
+        self.rest: deque[bytes] = deque()
+        """In order; ``b""`` is the end."""
+        self.pace = _UNKNOWN
+        self.resume = resume
+        """Called when there is no rest any more: it may bring more."""
+        self._at = 0
+
+    def put(self, data: bytes) -> None:
+        self.rest.append(data)
+
+    def work(self, receive: Callable[[bytes], None], seconds: float = SLICE) -> None:
+        """Have one slice of the rest worked off, of about so many seconds."""
+        data = self.rest[0]
+        end = self._at + max(int(seconds / self.pace), _LEAST)
+        if end >= len(data):
+            self.rest.popleft()
+            part, self._at = data[self._at :] if self._at else data, 0
+        else:
+            part, self._at = data[self._at : end], end
+        before = thread_time()
+        receive(part)
+        if len(part) >= _LEAST:
+            self.learn(len(part), thread_time() - before)
+
+    def learn(self, octets: int, seconds: float) -> None:
+        """So many octets took so long: half of the pace is what it was before."""
+        self.pace = max((self.pace + seconds / octets) / 2, _FASTEST)
+
+
+class Lane:
+    """One connection as the driver sees it: the broker's end of it, and where its output goes."""
+
+    __slots__ = ("connection", "due", "ending", "gone", "outlet", "over", "share")
+
+    def __init__(self, connection: ServerConnection, outlet: Outlet, share: Share | None) -> None:
+        self.connection = connection
+        self.outlet = outlet
+        self.share = share  # None inside the process: what it brings is worked off at once
+        self.due = NEVER  # of its own timers, by time.monotonic
+        self.ending = False  # the peer has ended it, maybe behind a rest
+        self.over = False  # and the broker knows
+        self.gone = False  # nothing more is done for it
+
+    @property
+    def is_choked(self) -> bool:
+        """Its peer takes no output, and there are many answers for it: it is asked nothing more until it does."""
+        return self.outlet.held and self.connection.unsent > CHOKED and not self.ending

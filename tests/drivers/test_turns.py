@@ -1,0 +1,224 @@
+"""Turns: who brings much is worked off in slices, others between them; who takes no answers is asked no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsish.drivers import turns
+from jmsish.drivers.serving import BrokerDriver
+from jmsish.drivers.turns import SMALL, Share
+
+from .toy import ToyBroker
+
+
+class Sink:
+    """An outlet whose peer takes what a test says."""
+
+    def __init__(self) -> None:
+        self.delivered = 0
+        self.consumed = 0
+        self.held = False
+        self.octets = b""
+        self.ended = False
+        self.resumed = 0
+
+    def deliver(self, data: bytes) -> None:
+        self.delivered += len(data)
+        self.octets += data
+
+    def end(self) -> None:
+        self.ended = True
+
+    def wake(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        self.resumed += 1
+
+
+@pytest.fixture
+def driver() -> BrokerDriver:
+    return BrokerDriver(ToyBroker(lambda: 0.0), name="toy", clock=lambda: 0.0)
+
+
+def lane(driver: BrokerDriver) -> tuple[object, Sink]:
+    sink = Sink()
+    return driver.open(sink, trusted=False, resume=sink.resume), sink
+
+
+# The share of one.
+
+
+def worked(share: Share) -> list[int]:
+    sizes: list[int] = []
+    while share.rest:
+        share.work(lambda part: sizes.append(len(part)))
+    return sizes
+
+
+def test_slices_by_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slice is 0.3 ms of work: at 0.15 microseconds an octet, two thousand octets."""
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += 0.0003
+        return now[0]
+
+    monkeypatch.setattr(turns, "thread_time", clock)
+    share = Share(lambda: None)
+    share.pace = 1.5e-7
+    share.put(bytes(5000))
+    assert worked(share) == [2000, 2000, 1000]
+    assert share.pace == pytest.approx((1.5e-7 + 3e-7) / 2)
+
+
+def test_what_is_cheap_comes_in_large_slices_and_what_is_dear_in_small_ones() -> None:
+    share = Share(lambda: None)
+    share.learn(100_000, 0.0)
+    share.learn(100_000, 0.0)
+    assert share.pace < 1e-7
+    for _ in range(40):
+        share.learn(1, 10.0)
+    share.put(bytes(1000))
+    assert worked(share)[:3] == [128, 128, 128]
+    for _ in range(80):
+        share.learn(1000, 0.0)
+    share.put(bytes(1 << 18))
+    assert worked(share) == [1 << 18]
+
+
+def test_the_octets_are_the_same_in_the_same_order() -> None:
+    share = Share(lambda: None)
+    share.pace = 1e-6
+    chunks = [bytes([number]) * (500 + 700 * number) for number in range(6)]
+    for chunk in chunks:
+        share.put(chunk)
+    got: list[bytes] = []
+    while share.rest:
+        share.work(got.append)
+        share.pace = 1e-6
+    assert b"".join(got) == b"".join(chunks)
+
+
+# In the driver.
+
+
+def test_others_come_between_two_slices(driver: BrokerDriver) -> None:
+    """A flood of one read, and a word of somebody else that comes after it: the word is answered first."""
+    (flood, flooded), (other, answered) = lane(driver), lane(driver)
+    driver.bring(flood, b"echo x\n" * 100_000)
+    driver.pump()
+    assert flood.share.rest and driver._left
+    before = len(flooded.octets)
+    driver.feed(other, b"echo polite\n")
+    assert answered.octets.endswith(b"polite\n")
+    assert len(flooded.octets) == before
+    assert flooded.resumed == 0
+    while driver.work_off() is not None:
+        pass
+    assert flooded.octets.count(b"x\n") == 100_000 and flooded.resumed >= 1 and not flood.share.rest
+
+
+def test_a_round_ends_when_somebody_else_brings_something(driver: BrokerDriver) -> None:
+    (flood, flooded) = lane(driver)
+    driver.pressing = lambda: True
+    driver.bring(flood, b"echo x\n" * 50_000)
+    rounds = 0
+    while driver.work_off() is not None:
+        rounds += 1
+    assert rounds > 3 and flooded.octets.count(b"x\n") == 50_000
+
+
+def test_several_floods_take_turns(driver: BrokerDriver) -> None:
+    both = [lane(driver) for _ in range(2)]
+    for each, _ in both:
+        driver.bring(each, b"echo x\n" * 50_000)
+    driver.pressing = lambda: True
+    for _ in range(6):
+        driver.work_off()
+    assert all(each.share.rest for each, _ in both)
+    counts = [sink.octets.count(b"x\n") for _, sink in both]
+    assert min(counts) > 0 and driver.work_off() == 0.0
+
+
+def test_small_ones_are_worked_off_at_once(driver: BrokerDriver) -> None:
+    (each, sink) = lane(driver)
+    driver.feed(each, b"echo x\n" * (SMALL // 7))
+    assert not each.share.rest and sink.octets.count(b"x\n") == SMALL // 7
+
+
+def test_what_is_brought_behind_a_rest_waits_for_it(driver: BrokerDriver) -> None:
+    (each, sink) = lane(driver)
+    driver.feed(each, b"echo x\n" * 50_000)
+    driver.feed(each, b"echo last\n")
+    assert not sink.octets.endswith(b"last\n")
+    while driver.work_off() is not None:
+        pass
+    assert sink.octets.endswith(b"last\n")
+
+
+def test_the_end_comes_behind_the_rest(driver: BrokerDriver) -> None:
+    (each, sink) = lane(driver)
+    driver.feed(each, b"echo x\n" * 50_000)
+    driver.feed(each, b"")
+    assert not each.connection.eof and not sink.ended
+    while driver.work_off() is not None:
+        pass
+    assert each.connection.eof and sink.ended and sink.octets.count(b"x\n") == 50_000
+
+
+def test_who_takes_no_answers_is_asked_no_more_until_it_does(driver: BrokerDriver) -> None:
+    (each, sink) = lane(driver)
+    sink.held, sink.delivered, each.connection.unsent = True, 2 << 20, 1 << 20
+    driver.feed(each, b"echo a\n")
+    driver.feed(each, b"echo b\n")
+    assert each.connection.received == 0 and driver.work_off() is None
+    sink.consumed, each.connection.unsent = sink.delivered, 0
+    driver.feed(each, None)
+    while driver.work_off() is not None:
+        pass
+    assert sink.octets.endswith(b"a\nb\n") and sink.resumed >= 1
+
+
+def test_who_takes_no_answers_may_leave(driver: BrokerDriver) -> None:
+    """What it had brought is worked off then, for there may be messages in it."""
+    (each, sink) = lane(driver)
+    sink.held, sink.delivered, each.connection.unsent = True, 2 << 20, 1 << 20
+    driver.feed(each, b"echo a\n")
+    driver.feed(each, b"")
+    while driver.work_off() is not None:
+        pass
+    assert each.connection.received == 7 and each.connection.eof and each.gone
+
+
+def test_a_connection_that_fails_leaves_no_rest(driver: BrokerDriver) -> None:
+    (each, sink) = lane(driver)
+    driver.feed(each, b"fault\n" + b"echo x\n" * 50_000)
+    while driver.work_off() is not None:
+        pass
+    assert each.gone and sink.ended and not each.share.rest
+
+
+def test_inside_the_process_everything_is_worked_off_at_once(driver: BrokerDriver) -> None:
+    pipe = driver.connect("vm://toy")
+    pipe.recv_nowait()
+    pipe.send(b"echo x\n" * 50_000)
+    assert (pipe.recv_nowait() or b"").count(b"x\n") == 50_000
+
+
+def test_another_thread_that_leaves_something_wakes_who_works_it_off(driver: BrokerDriver) -> None:
+    woken: list[int] = []
+    driver.on_left = lambda: woken.append(1)
+    (each, _) = lane(driver)
+    driver.bring(each, b"echo x\n" * 50_000)
+    driver.call(lambda: None)
+    assert woken and each.share.rest
+
+
+def test_whoever_looked_while_the_first_slice_was_worked_off_is_told(driver: BrokerDriver) -> None:
+    """The I/O thread sees a rest and stops reading; the first slice of another thread takes all of it."""
+    (each, sink) = lane(driver)
+    driver.feed(each, b"echo x\n" * (SMALL // 7 + 10))
+    while driver.work_off() is not None:
+        pass
+    assert not each.share.rest and sink.resumed >= 1
