@@ -21,7 +21,7 @@ from jmsish.engine.outcomes import (
     Source,
     Target,
 )
-from jmsish.engine.termini import UNSETTLED_STATE
+from jmsish.engine.termini import CONFIGURATION, UNSETTLED_STATE
 from jmsish.errors import JMSError
 from jmsish.modes import AcknowledgeMode
 from jmsish.profiles.profile import MODIFIED
@@ -66,6 +66,13 @@ def _default_outcome(profile: Profile, presettled: bool) -> DeliveryState:
     return Modified(delivery_failed=True) if profile.has(MODIFIED) else RELEASED
 
 
+def node_durability(profile: Profile, destination: Destination | None) -> int:
+    """How durable the terminus of a queue is, where that decides what the broker makes (`Profile.asks_durability`)."""
+    if not profile.asks_durability or destination is None or destination.is_topic or destination.is_temporary:
+        return 0
+    return CONFIGURATION
+
+
 def consumer_source(consumer: ClientConsumer, presettled: bool) -> Source:
     """The source we ask for; its default outcome decides what a rolled-back or forgotten delivery becomes (D4)."""
     destination = consumer.destination
@@ -74,7 +81,7 @@ def consumer_source(consumer: ClientConsumer, presettled: bool) -> Source:
     durable = subscription is not None and subscription.durable
     return Source(
         address=wire_name(destination, connection.prefixes),
-        durable=UNSETTLED_STATE if durable else 0,
+        durable=UNSETTLED_STATE if durable else node_durability(connection.profile, destination),
         expiry_policy="never" if durable else "link-detach",  # M55
         distribution_mode="copy" if consumer.browsing or durable else None,
         filter=wished_filters(consumer),
@@ -125,7 +132,11 @@ def attach_producer(producer: ClientProducer, destination: Destination | None) -
     link = session.engine_session.sender(
         name,
         source=Source(address=name, outcomes=OUTCOMES),
-        target=Target(address=address, capabilities=() if destination is None else (destination.capability,)),
+        target=Target(
+            address=address,
+            durable=node_durability(session.connection.profile, destination),
+            capabilities=() if destination is None else (destination.capability,),
+        ),
         snd_settle_mode=2,
         desired_capabilities=("DELAYED_DELIVERY",),
         context=producer,

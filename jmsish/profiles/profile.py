@@ -69,6 +69,9 @@ class Profile:
     """What a receiver may say of a delivery."""
     outcomes_in_transaction: tuple[str, ...] = ("accepted", "rejected", "released", "modified")
     """What it may say of one inside a transaction; others are ignored or lose the message, so they are never said."""
+    asks_durability: bool = False
+    """A queue that it makes for a link is there after a restart, with its persistent messages, only if the link's
+    terminus asks for it."""
     rejected: str = "dead letter"
     """What becomes of a rejected message: ``"dead letter"``, ``"requeued"``, ``"dropped"`` or ``"unknown"``."""
     redeliveries: str = "no limit"

@@ -107,6 +107,7 @@ _ALL = (
         queue_prefix="/queue/",
         topic_prefix="/topic/",
         encoded=("/queue/", "/topic/", "/exchange/", "/amq/queue/", "/temp-queue/", "/reply-queue/"),
+        asks_durability=True,
         outcomes=("accepted", "rejected", "released"),
         rejected="dropped",
     ),

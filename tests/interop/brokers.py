@@ -73,38 +73,50 @@ def _broker_j_configuration(port: int) -> dict[str, Any]:
     }
 
 
-class _Running:
-    """A broker as a process: entered once it says that it serves."""
+class Output:
+    """Reads what a broker prints, and says when it serves."""
 
-    def __init__(self, command: list[str], folder: Path, sign: str) -> None:
-        self.name = Path(command[0]).name
+    def __init__(self, process: subprocess.Popen[str], sign: str) -> None:
         self.sign = sign
-        self.process = subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        self.reader = threading.Thread(target=self._read, name="broker-output", daemon=True)
         self.serving = threading.Event()
+        """Set too when the output ends: then it will never serve."""
         self.said: list[str] = []
+        self._process = process
+        self._reader = threading.Thread(target=self._read, name="broker-output", daemon=True)
+        self._reader.start()
 
-    def __enter__(self) -> None:
-        self.reader.start()
-        if not self.serving.wait(PATIENCE) or self.process.poll() is not None:
-            self.__exit__()
-            raise RuntimeError(f"{self.name} does not serve: " + "".join(self.said[-20:]))
-
-    def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        self.process.wait(60)
-        self.reader.join(10)
+    def finish(self) -> None:
+        self._reader.join(10)
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as output:
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
             for line in output:
                 self.said.append(line)
                 if self.sign in line:
                     self.serving.set()
         self.serving.set()
+
+
+class _Running:
+    """A broker as a process: entered once it says that it serves."""
+
+    def __init__(self, command: list[str], folder: Path, sign: str) -> None:
+        self.name = Path(command[0]).name
+        self.process = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self.output = Output(self.process, sign)
+
+    def __enter__(self) -> None:
+        if not self.output.serving.wait(PATIENCE) or self.process.poll() is not None:
+            self.__exit__()
+            raise RuntimeError(f"{self.name} does not serve: " + "".join(self.output.said[-20:]))
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait(60)
+        self.output.finish()
 
 
 def free_port() -> int:

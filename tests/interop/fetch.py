@@ -16,6 +16,7 @@ WS = "ws@8.18.0"
 QPID_JMS = "2.10.0"
 ARTEMIS = "2.40.0"
 BROKER_J = "9.2.1"
+CLASSIC = "6.1.6"
 GO_AMQP = "github.com/Azure/go-amqp"
 GO_AMQP_VERSION = "v1.7.0"
 
@@ -167,6 +168,20 @@ def broker_j() -> Path:
         shutil.rmtree(partial)
         archive.unlink()
     return home
+
+
+def classic(source: Path) -> str:
+    """The class path with ActiveMQ Classic and the compiled `source` on it."""
+    names = ("activemq-broker", "activemq-amqp", "activemq-kahadb-store")
+    return _java(f"activemq-{CLASSIC}", [*(f"org.apache.activemq:{name}:{CLASSIC}" for name in names), QUIET], source)
+
+
+def rabbitmq() -> Path:
+    """The program that starts RabbitMQ, of the package rabbitmq-server; not the one on the PATH, which changes user."""
+    server = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+    if not server.exists():
+        raise Missing("RabbitMQ is not installed (apt-get install rabbitmq-server)")
+    return server
 
 
 def go_amqp() -> Path:

@@ -206,3 +206,19 @@ def test_an_echo_that_never_comes_ends_in_time() -> None:
             steps.throw(OperationTimeoutError("nothing came"))
             peer.core.now += 3600
     assert consumer.drained is None
+
+
+def test_rabbitmq_3_is_asked_to_keep_the_queues_it_makes() -> None:
+    """Otherwise its plugin makes queues that a restart takes away, persistent messages and all."""
+    peer = Peer(properties=RABBIT_3)
+    consumer_of(peer)
+    assert attach_of(peer)["source"].durable == 1
+    session = next(iter(peer.core.sessions))
+    peer.run(ClientProducer(session, Queue("q")).attach())
+    assert attach_of(peer)["target"].durable == 1
+
+
+def test_other_brokers_are_not_asked_to() -> None:
+    peer = Peer(properties=ARTEMIS)
+    consumer_of(peer)
+    assert attach_of(peer)["source"].durable in (None, 0)
