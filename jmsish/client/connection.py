@@ -294,7 +294,9 @@ class ClientConnection(Continuity):
             self.report(error)
 
     def tell(self, event: ConnectionEvent) -> None:
-        """Events go to the event listener."""
+        """Events go to the event listener, and to who watches."""
+        if self.telemetry is not None:
+            self.calls.append((self.telemetry.told, (self, event)))
         if self.event_listener is not None and not self.closed:
             self.calls.append((self.event_listener, (event,)))
 

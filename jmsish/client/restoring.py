@@ -71,8 +71,6 @@ def reconnect(connection: ClientConnection) -> Procedure[None]:
         connection.offline = False
         settle(connection.online)
         if not first:
-            if connection.telemetry is not None:
-                connection.telemetry.reconnected(connection)
             connection.tell(ConnectionRestored(connection.peer, attempts))
 
 

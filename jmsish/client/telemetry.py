@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from jmsish.client.connection import ClientConnection
+    from jmsish.events import ConnectionEvent
 
 
 class Telemetry(Protocol):
@@ -21,8 +22,8 @@ class Telemetry(Protocol):
     def session_kind(self, plain: type[Any]) -> type[Any]:
         """The class of the sessions of a watched connection, an heir of the `plain` one."""
 
-    def reconnected(self, connection: ClientConnection) -> None:
-        """A connection that was lost is there again."""
+    def told(self, connection: ClientConnection, event: ConnectionEvent) -> None:
+        """Something happened to a connection; called where the event listener is."""
 
 
 _default: Telemetry | None = None

@@ -40,6 +40,12 @@ class Instruments:
             "jmsish.client.reconnects", "{connection}", "Connections that were lost and are there again."
         )
 
+        self.lost = count(
+            "jmsish.client.lost.deliveries",
+            "{message}",
+            "Deliveries lost with a connection, to come again.",
+        )
+
         def observe(options: CallbackOptions) -> Iterable[Observation]:
             return [Observation(depth, attributes) for depth, attributes in depths()]
 

@@ -2,7 +2,7 @@
 
 Theory of operation.  A connection that is watched makes sessions of another class (`blocking.py`, `coroutines.py`),
 whose sends, receives, listeners and settlements are `Operation`s: a span and a measurement that begin and end together.
-What no call shows is counted where it happens: connections that came back (`reconnected`), and what is prefetched,
+What no call shows is counted where it happens: connections that came back (`told`), and what is prefetched,
 which is asked for when somebody collects.
 """
 
@@ -23,6 +23,7 @@ from jmsish._version import VERSION
 from jmsish.client.connection import ClientConnection
 from jmsish.destination import Destination
 from jmsish.errors import JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jmsish.events import ConnectionEvent, ConnectionRestored, DeliveriesLost
 from jmsish.message import Message
 from jmsish.otel import carrier
 from jmsish.otel.instruments import Instruments
@@ -78,9 +79,14 @@ class Telemetry:
         """The class of the sessions of a watched connection."""
         return self.kinds[plain]
 
-    def reconnected(self, connection: ClientConnection) -> None:
-        """Count a connection that was lost and is there again."""
-        self.counts.reconnects.add(1, place_of(connection))
+    def told(self, connection: ClientConnection, event: ConnectionEvent) -> None:
+        """Count a connection that was lost and is there again, and what its losses cost."""
+        if isinstance(event, ConnectionRestored):
+            self.counts.reconnects.add(1, place_of(connection))
+        elif isinstance(event, DeliveriesLost):
+            lost, place = self.counts.lost, place_of(connection)
+            lost.add(event.prefetched, {**place, "jmsish.delivery": "prefetched"})
+            lost.add(event.unacknowledged, {**place, "jmsish.delivery": "unacknowledged"})
 
     # -- operations ------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import jmsish
 from jmsish import AcknowledgeMode, Queue
 from tests.otel.conftest import Kept
 from tests.scenarios.face import Face
+from tests.scenarios.mending import Mending
 
 ORDERS = Queue("orders")
 
@@ -110,6 +111,30 @@ async def test_what_is_in_doubt_is_counted(face: Face, kept: Kept) -> None:
     assert kept.total("jmsish.client.in_doubt.operations", messaging__operation__name="send") == 1
 
 
+async def test_what_a_lost_connection_cost_is_counted(face: Face, kept: Kept) -> None:
+    """And that it is there again; the watched classes go on watching on the new connection."""
+    mending = Mending(face)
+    connection = await mending.connect(tracing=kept.telemetry)
+    session = await connection.create_session(transacted=True)
+    producer = await session.create_producer(ORDERS)
+    for body in ("one", "two", "three"):
+        await producer.send(body)
+    await session.commit()
+    consumer = await session.create_consumer(ORDERS)
+    await consumer.receive(5)
+    await face.sight("orders").prefetched(3)
+    await mending.mend()
+    assert kept.total("jmsish.client.reconnects") == 1
+    assert kept.total("jmsish.client.lost.deliveries", jmsish__delivery="prefetched") == 2
+    with pytest.raises(jmsish.TransactionRolledBackError):
+        await session.commit()
+    assert kept.total("jmsish.client.rolled_back.transactions", jmsish__by="broker") == 1
+    assert (await consumer.receive(5)).body == "one"
+    await session.commit()
+    assert kept.total("jmsish.client.redelivered.messages") == 1
+    assert len(kept.spans("receive orders")) == 2
+
+
 async def test_prefetched_messages_are_observed(face: Face, kept: Kept) -> None:
     connection = await watched(face, kept, prefetch=5)
     session = await connection.create_session()
@@ -136,3 +161,13 @@ async def test_acknowledge_modes_do_not_matter_to_what_is_counted(face: Face, ke
         await message.acknowledge()
         await session.close()
     assert kept.total("messaging.client.consumed.messages") == 4
+
+
+async def test_what_was_not_acknowledged_when_the_connection_was_lost_is_counted(face: Face, kept: Kept) -> None:
+    mending = Mending(face)
+    connection = await mending.connect(tracing=kept.telemetry)
+    session = await connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT)
+    await (await session.create_producer(ORDERS)).send("one")
+    await (await session.create_consumer(ORDERS)).receive(5)
+    await mending.mend()
+    assert kept.total("jmsish.client.lost.deliveries", jmsish__delivery="unacknowledged") == 1
