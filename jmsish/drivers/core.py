@@ -33,6 +33,10 @@ class ClientCore(Protocol):
         """A future that `reconnect` waits for, and that the driver makes come true: by a connection to its `place`."""
 
     @property
+    def leaving(self) -> Any:
+        """A future that `reconnect` waits for between two attempts: nothing is read meanwhile."""
+
+    @property
     def output_size(self) -> int:
         """Octets waiting to be written."""
 

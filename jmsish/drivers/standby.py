@@ -167,6 +167,11 @@ class StandbyReader:
     def _dial_or_wait(self, future: Future[Any], deadline: float | None) -> Any:
         if future is self.core.dialling:
             return self._dial()
+        if future is self.core.leaving and not self.transport.closed:
+            # A pause: an attempt has failed, and nobody listens on its wire. What it has to say last is said.
+            with suppress(JMSError):
+                self.flush(monotonic())
+            self.transport.close()
         if not self.transport.closed:
             return self.wait(future, deadline)
         while not future.done():

@@ -29,6 +29,8 @@ class Trip:
     sent: dict[str, Shown] = field(default_factory=dict)
     java: dict[str, Any] = field(default_factory=dict)
     back: dict[str, Shown] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    """What the broker did not take."""
 
 
 def travel(url: str, classes: str, prefix: str = "") -> Trip:
@@ -62,9 +64,13 @@ def _send_and_receive(
 ) -> None:
     for case in CASES.values():
         message = case.message(session)
-        producer.send(message, **case.options)
+        try:
+            producer.send(message, **case.options)
+        except jmsish.SendRejectedError:
+            trip.refused.append(case.name)
+            continue
         trip.sent[case.name] = show(message)
-    while len(trip.back) < len(CASES) + len(AGAIN):
+    while len(trip.back) < len(trip.sent) + len(AGAIN):
         came = consumer.receive(timeout=PATIENCE)
         if came is None:
             break

@@ -64,7 +64,9 @@ class Account:
         return found
 
     def met(self, error: jmsish.JMSError) -> None:
+        """Something failed; whoever met it pauses for a moment, as an application would."""
         self.interruptions[type(error).__name__] += 1
+        threading.Event().wait(BETWEEN_ATTEMPTS)
 
 
 class Load:

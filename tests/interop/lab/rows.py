@@ -91,14 +91,15 @@ def everything(server: Server) -> str:
 def matrix(server: Server) -> str:
     """Every type of message, property, header and id to Qpid JMS and back, as it was."""
     trip = travel(server.url, fetch.qpid_jms(PEER), server.queue_prefix)
-    names = list(EQUAL)
+    names = [name for name in EQUAL if name not in trip.refused]
+    refused = f", refused: {', '.join(trip.refused)}" if trip.refused else ""
     out = [name for name in names if name in trip.java and trip.java[name]["came"] == trip.sent[name]]
     back = [name for name in names if name in trip.back and trip.back[name] == trip.java.get(name, {}).get("sent")]
     if len(out) == len(back) == len(names) and SERIALISED in trip.back:
-        return f"all {len(names)}"
+        return f"all {len(names)}{refused}"
     changed = sorted(set(names) - (set(out) & set(back)))
     which = ", ".join(changed[:8]) + (", …" if changed[8:] else "")
-    return f"{len(out)} of {len(names)} there, {len(back)} back; not: {which}"
+    return f"{len(out)} of {len(names)} there, {len(back)} back; not: {which}{refused}"
 
 
 def restart(server: Server) -> str:
