@@ -27,6 +27,10 @@ LARGEST_FRAME = 1 << 20
 """We write no larger frames, whatever the peer could take: a large message shares the connection."""
 
 
+ESTABLISHMENT_FAILED = "amqp:connection-establishment-failed"
+"""An open property that says: a close with the reason follows.  Broker-J leaves all else in such an open zero."""
+
+
 def refuse_stray(engine: Engine, name: str, channel: int) -> None:
     """A frame of a session that is not there."""
     if engine.local_closed:
@@ -43,7 +47,7 @@ def take_open(engine: Engine, channel: int, fields: list[Any]) -> None:
     if not engine.allows(REMOTE_OPEN):
         raise Fault(NOT_ALLOWED, "open a second time")
     remote = read_open(fields)
-    if remote.max_frame_size < MIN_MAX_FRAME_SIZE:
+    if remote.max_frame_size < MIN_MAX_FRAME_SIZE and not (remote.properties or {}).get(ESTABLISHMENT_FAILED):
         raise Fault(FRAMING_ERROR, f"open.max-frame-size {remote.max_frame_size} is below {MIN_MAX_FRAME_SIZE}")
     if remote.idle_time_out and remote.idle_time_out < SHORTEST_IDLE_TIME_OUT:
         # Part 2, 2.4.5: who "can not, for any reason support a proposed idle timeout" closes "explaining why".
@@ -51,7 +55,7 @@ def take_open(engine: Engine, channel: int, fields: list[Any]) -> None:
         raise Fault(NOT_ALLOWED, text)
     engine.advance(REMOTE_OPEN)
     engine.remote = remote
-    engine.max_frame_out = min(remote.max_frame_size, LARGEST_FRAME)
+    engine.max_frame_out = max(min(remote.max_frame_size, LARGEST_FRAME), MIN_MAX_FRAME_SIZE)
     engine.frames_limit = engine.max_frame_size
     if not engine.local_closed:
         engine.report((OPENED,))

@@ -22,6 +22,8 @@ class MendingProxy:
         self.target = (host, port)
         self.refusing = False
         """Whoever dials is cut off at once."""
+        self.to_refuse = 0
+        """So many connections more are taken, and ended once they have said something."""
         self._ends: list[socket.socket] = []
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -33,7 +35,7 @@ class MendingProxy:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
-                if self.refusing:
+                if self.refusing or self._refuses(near):
                     near.close()
                     continue
                 try:
@@ -45,6 +47,13 @@ class MendingProxy:
                     self._ends += [near, far]
                 for source, sink in ((near, far), (far, near)):
                     threading.Thread(target=self._relay, args=(source, sink), daemon=True).start()
+
+    def _refuses(self, near: socket.socket) -> bool:
+        if not self.to_refuse:
+            return False
+        near.recv(8)
+        self.to_refuse -= 1
+        return True
 
     def _relay(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
