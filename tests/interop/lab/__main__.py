@@ -33,6 +33,7 @@ def ask(kind: type[Server], rows: list[str], faults: list[str]) -> dict[str, str
                     cells[name] = ROWS[name][1](server)
                 except Exception as error:
                     traceback.print_exc()
+                    print(f"  {kind.title} said last: {server.last_words()}")
                     faults.append(f"{kind.title}, {name}: {type(error).__name__}: {error}")
                     cells[name] = f"failed: {type(error).__name__}"
                 print(f"  {name:14} {cells[name]} ({monotonic() - began:.0f} s)", flush=True)

@@ -99,6 +99,10 @@ class Server(ABC):
         assert self._output is not None
         self._output.finish()
 
+    def last_words(self) -> str:
+        """What it printed last."""
+        return "" if self._output is None else "".join(self._output.said[-20:])
+
     def restart(self) -> None:
         self.stop()
         self.start()
