@@ -27,10 +27,6 @@ LARGEST_FRAME = 1 << 20
 """We write no larger frames, whatever the peer could take: a large message shares the connection."""
 
 
-ESTABLISHMENT_FAILED = "amqp:connection-establishment-failed"
-"""An open property that says: a close with the reason follows.  Broker-J leaves all else in such an open zero."""
-
-
 def refuse_stray(engine: Engine, name: str, channel: int) -> None:
     """A frame of a session that is not there."""
     if engine.local_closed:
@@ -47,7 +43,8 @@ def take_open(engine: Engine, channel: int, fields: list[Any]) -> None:
     if not engine.allows(REMOTE_OPEN):
         raise Fault(NOT_ALLOWED, "open a second time")
     remote = read_open(fields)
-    if remote.max_frame_size < MIN_MAX_FRAME_SIZE and not (remote.properties or {}).get(ESTABLISHMENT_FAILED):
+    if remote.max_frame_size < MIN_MAX_FRAME_SIZE and (remote.max_frame_size or engine.is_server):
+        # A broker that refuses (Broker-J) leaves all in its open zero; what counts is the close behind it.
         raise Fault(FRAMING_ERROR, f"open.max-frame-size {remote.max_frame_size} is below {MIN_MAX_FRAME_SIZE}")
     if remote.idle_time_out and remote.idle_time_out < SHORTEST_IDLE_TIME_OUT:
         # Part 2, 2.4.5: who "can not, for any reason support a proposed idle timeout" closes "explaining why".

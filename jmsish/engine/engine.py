@@ -99,6 +99,7 @@ class Engine(Endpoint):
         self.discard_limit = discard_limit
         self.mute = False
         self._handshake = Handshake(server, sasl, hostname)
+        self.is_server = server
         self.limits = limits
         self._heartbeat = Heartbeat(idle_timeout, opening_timeout, limits.frame_timeout)
         self._init_state()

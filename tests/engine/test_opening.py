@@ -312,12 +312,11 @@ def test_an_unusable_open_of_ours_does_not_get_in_the_way_of_a_failure() -> None
 
 
 def test_an_open_that_announces_a_close_may_be_empty_else() -> None:
-    """As Broker-J refuses a container id that is in use: what counts is the reason in the close behind it."""
+    """As Broker-J refuses a container id that is in use, or all while it starts: what counts is the reason behind it."""
     wire = Wire(server=False)
     wire.engine.open()
     wire.raw(AMQP_HEADER)
-    properties = {Symbol("amqp:connection-establishment-failed"): True}
-    wire.send("open", container_id="b", max_frame_size=0, channel_max=0, properties=properties)
+    wire.send("open", container_id="b", max_frame_size=0, channel_max=0)
     wire.send("close", error=composite("error", condition=Symbol("amqp:invalid-field"), description="in use"))
     _, (_, error) = expect(wire.engine, events.OPENED, events.CLOSED)
     assert error.condition == "amqp:invalid-field" and wire.engine.error is None

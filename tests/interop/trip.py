@@ -22,6 +22,10 @@ CASES = {**EQUAL, SERIALISED: Case(SERIALISED, lambda session: session.create_ob
 PATIENCE = 30.0
 
 
+class Ended(Exception):
+    """The broker ended the connection at this case."""
+
+
 @dataclass
 class Trip:
     """All messages, there and back: by case, as each side shows them."""
@@ -69,6 +73,8 @@ def _send_and_receive(
         except jmsish.SendRejectedError:
             trip.refused.append(case.name)
             continue
+        except jmsish.ConnectionLostError as lost:
+            raise Ended(case.name) from lost
         trip.sent[case.name] = show(message)
     while len(trip.back) < len(trip.sent) + len(AGAIN):
         came = consumer.receive(timeout=PATIENCE)
