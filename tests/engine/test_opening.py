@@ -312,7 +312,7 @@ def test_an_unusable_open_of_ours_does_not_get_in_the_way_of_a_failure() -> None
 
 
 def test_an_open_that_announces_a_close_may_be_empty_else() -> None:
-    """As Broker-J refuses a container id that is in use, or all while it starts: what counts is the reason behind it."""
+    """As Broker-J refuses a container id in use, or everybody while it starts: what counts is the reason behind it."""
     wire = Wire(server=False)
     wire.engine.open()
     wire.raw(AMQP_HEADER)
