@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from jmsish.cli import bindings, broker, browse, cert, check, freeze, management, move, receive, send, topology, user
 from jmsish.cli.demo import command as demo
+from jmsish.cli.doctor import command as doctor
 from jmsish.cli.parsing import CommandError, OneLineParser, UsageError, note
 from jmsish.errors import JMSError
 
@@ -37,20 +38,8 @@ def build_parser() -> OneLineParser:
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=OneLineParser)
     for module in (
-        demo,
-        broker,
-        send,
-        receive,
-        browse,
-        move,
-        management,
-        bindings,
-        freeze,
-        topology,
-        check,
-        user,
-        cert,
-    ):
+        demo, broker, send, receive, browse, move, management, bindings, freeze, topology, check, doctor, user, cert
+    ):  # fmt: skip
         module.add_parser(commands)
     return parser
 

@@ -123,14 +123,15 @@ def check(
         told = connection.metadata
     card = Scorecard(parse_url(url).url, told.broker_product, told.broker_version, told.profile.name)
     for each in chosen:
-        result = _run(each, Stage(url, options, queue, patience, quiet), told.missing)
+        result = run_scenario(each, Stage(url, options, queue, patience, quiet), told.missing)
         card.results.append(result)
         if tell is not None:
             tell(result)
     return card
 
 
-def _run(scenario: Scenario, stage: Stage, missing: Mapping[str, str]) -> Result:
+def run_scenario(scenario: Scenario, stage: Stage, missing: Mapping[str, str]) -> Result:
+    """What comes of one scenario, where these features are missing; the stage is left clean."""
     began = perf_counter()
     outcome, why = PASS, ""
     lacking = [missing[feature] for feature in scenario.needs if feature in missing]

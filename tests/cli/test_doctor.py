@@ -1,0 +1,238 @@
+"""`jmsish doctor`: what it finds, and what it says where something is wrong."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trustme
+
+import jmsish
+from jmsish.cli.main import main
+
+from . import servers
+
+Told = tuple[int, dict[str, dict[str, str]], dict[str, Any]]
+TRIALS = [
+    "send", "receive", "transaction", "browse", "temporary queue", "delay", "selector", "subscription",
+    "durable subscription",
+]  # fmt: skip
+
+
+@pytest.fixture
+def doctor(capfd: pytest.CaptureFixture[str]) -> Callable[..., Told]:
+    """The status, the findings by their names, and all of what it prints with --json."""
+
+    def doctor(*arguments: str) -> Told:
+        status = main(["doctor", *arguments, "--json"])
+        out = capfd.readouterr().out
+        told = json.loads(out)
+        assert told["status"] == status
+        return status, {each["what"]: each for each in told["findings"]}, told
+
+    return doctor
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def server_context(authority: trustme.CA, name: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+# -- all is well
+
+
+def test_the_bundled_broker_over_tcp(capfd: pytest.CaptureFixture[str]) -> None:
+    with jmsish.EmbeddedBroker() as broker:
+        assert main(["doctor", broker.listen().url]) == 0
+        left = [queue.name for queue in broker.queues() if queue.depth]
+    lines = capfd.readouterr().out.splitlines()
+    assert [line[5:26].strip() for line in lines if line.startswith("ok")] == [
+        "resolve", "connect", "protocol", "open", "broker", "capabilities", *TRIALS,
+    ]  # fmt: skip
+    assert lines[-1] == "all works that the broker has"
+    assert "AMQP 1.0, lets in by PLAIN, ANONYMOUS" in "\n".join(lines)
+    assert not left, "it cleans up"
+
+
+def test_over_tls(doctor: Callable[..., Told], authority: trustme.CA, tmp_path: Any) -> None:
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    with jmsish.EmbeddedBroker() as broker:
+        url = broker.listen(ssl_context=server_context(authority, "127.0.0.1")).url
+        status, found, _ = doctor(url, "--ca", str(tmp_path / "ca.pem"), "--no-trials")
+    assert status == 0 and found["TLS"]["result"] == "ok"
+    assert found["TLS"]["detail"].startswith("TLSv1.") and "certificate until" in found["TLS"]["detail"]
+    assert "send" not in found
+
+
+def test_in_memory(doctor: Callable[..., Told]) -> None:
+    with jmsish.EmbeddedBroker() as broker:
+        status, found, _ = doctor(broker.url, "--no-trials")
+    assert status == 0 and set(found) == {"open", "broker", "capabilities"}
+
+
+def test_what_is_missing_is_no_failure(doctor: Callable[..., Told]) -> None:
+    with jmsish.EmbeddedBroker(profile="rabbitmq") as broker:
+        broker.declare_queue("scratch")
+        status, found, told = doctor(broker.listen().url, "--queue", "scratch")
+    assert status == 0
+    assert found["broker"]["detail"] == "RabbitMQ 4.1.0, profile rabbitmq"
+    assert found["transaction"]["result"] == "missing"
+    assert found["transaction"]["detail"].startswith("RabbitMQ has no transactions over AMQP 1.0")
+    assert found["send"]["result"] == found["receive"]["result"] == "ok"
+    assert told["summary"].startswith("all works that the broker has; missing: transaction, browse, temporary queue")
+
+
+def test_a_trial_that_fails(doctor: Callable[..., Told]) -> None:
+    with jmsish.EmbeddedBroker(config={"queues": {"few": {"max_messages": 1}}}) as broker:
+        status, found, told = doctor(broker.listen().url, "--queue", "few", "--timeout", "2")
+    assert status == 1 and found["receive"]["result"] == "failed"
+    assert "SendRejectedError" in found["receive"]["detail"]
+    assert told["summary"].startswith("receive")
+
+
+# -- the way there
+
+
+def test_an_unknown_host(doctor: Callable[..., Told]) -> None:
+    status, found, told = doctor("amqp://no.such.host.invalid")
+    assert status == 3 and list(found) == ["resolve"]
+    assert "the host 'no.such.host.invalid' is not known" in found["resolve"]["detail"]
+    assert "spelled right" in found["resolve"]["advice"]
+    assert told["summary"] == "no connection: resolve failed"
+
+
+def test_a_port_where_nobody_listens(doctor: Callable[..., Told]) -> None:
+    with servers.serving(servers.silent) as place:
+        pass
+    status, found, _ = doctor(f"amqp://{place}")
+    assert status == 3 and found["connect"]["detail"] == f"nobody listens at {place}"
+    assert "is the broker running" in found["connect"]["advice"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "name", "advice"),
+    [
+        (servers.amqp_091, "AMQP 0-9-1", "rabbitmq_amqp1_0"),
+        (servers.amqp_091_of_few_words, "AMQP 0-9-1", "rabbitmq_amqp1_0"),
+        (servers.amqp_010, "AMQP 0-10", "switched on"),
+        (servers.stomp, "STOMP", "STOMP port"),
+        (servers.mqtt, "MQTT", "MQTT port"),
+        (servers.http, "HTTP", "web server"),
+        (servers.http_of_few_words, "HTTP", "web server"),
+        (servers.ssh, "SSH", "5672"),
+    ],
+)
+def test_a_wrong_protocol_is_named(doctor: Callable[..., Told], answer: servers.Answer, name: str, advice: str) -> None:
+    with servers.serving(answer) as place:
+        status, found, _ = doctor(f"amqp://{place}", "--timeout", "2")
+    assert status == 3 and found["protocol"]["result"] == "failed"
+    assert found["protocol"]["detail"] == f"{place} speaks {name}, not AMQP 1.0"
+    assert advice in found["protocol"]["advice"]
+
+
+def test_tls_at_a_port_without(doctor: Callable[..., Told], authority: trustme.CA) -> None:
+    with servers.serving(servers.closing, server_context(authority, "localhost")) as place:
+        status, found, _ = doctor(f"amqp://{place}", "--timeout", "2")
+    assert status == 3 and found["protocol"]["detail"] == f"{place} speaks TLS, not AMQP 1.0"
+    assert found["protocol"]["advice"] == "use amqps:// in place of amqp://"
+
+
+def test_no_tls_at_a_port_with(doctor: Callable[..., Told]) -> None:
+    with jmsish.EmbeddedBroker() as broker:
+        place = broker.listen().url.partition("://")[2]
+        status, found, _ = doctor(f"amqps://{place}", "--timeout", "2")
+    assert status == 3 and found["TLS"]["result"] == "failed"
+    assert "speaks AMQP 1.0 without TLS: use amqp://" in found["TLS"]["advice"]
+
+
+def test_http_at_a_port_for_tls(doctor: Callable[..., Told]) -> None:
+    with servers.serving(servers.http) as place:
+        _, found, _ = doctor(f"amqps://{place}", "--timeout", "2")
+    assert found["TLS"]["advice"].startswith("this port speaks HTTP")
+
+
+def test_http_inside_of_tls(doctor: Callable[..., Told], authority: trustme.CA) -> None:
+    with servers.serving(servers.http, server_context(authority, "127.0.0.1")) as place:
+        _, found, _ = doctor(f"amqps://{place}", "--insecure", "--timeout", "2")
+    assert found["TLS"]["detail"].endswith("the certificate was not verified")
+    assert found["protocol"]["detail"] == f"{place} speaks HTTP, not AMQP 1.0"
+
+
+def test_a_certificate_for_another_name(doctor: Callable[..., Told], authority: trustme.CA, tmp_path: Any) -> None:
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    with servers.serving(servers.closing, server_context(authority, "broker.example.org")) as place:
+        status, found, _ = doctor(f"amqps://{place}", "--ca", str(tmp_path / "ca.pem"))
+    assert status == 3
+    assert found["TLS"]["detail"] == "the certificate is not for '127.0.0.1' but for broker.example.org"
+    assert "tls_server_name" in found["TLS"]["advice"]
+
+
+def test_a_certificate_of_nobody_we_know(doctor: Callable[..., Told], authority: trustme.CA) -> None:
+    with servers.serving(servers.closing, server_context(authority, "127.0.0.1")) as place:
+        _, found, _ = doctor(f"amqps://{place}")
+    assert found["TLS"]["detail"].startswith("nobody that is trusted here vouches for the certificate")
+    assert "--ca FILE" in found["TLS"]["advice"]
+
+
+def test_a_broker_that_never_answers(doctor: Callable[..., Told]) -> None:
+    with servers.serving(servers.silent) as place:
+        status, found, _ = doctor(f"amqp://{place}", "--timeout", "0.2")
+    assert status == 3 and "says nothing that is known here" in found["protocol"]["detail"]
+
+
+def test_a_server_that_closes_at_once(doctor: Callable[..., Told]) -> None:
+    with servers.serving(servers.closing) as place:
+        status, found, _ = doctor(f"amqp://{place}", "--timeout", "2")
+    assert status == 3 and "or closes it" in found["protocol"]["detail"]
+
+
+# -- who is let in
+
+
+@pytest.fixture
+def guarded() -> Any:
+    with jmsish.EmbeddedBroker(config={"users": {"alice": {"password": "secret"}}}) as broker:
+        yield broker.listen().url
+
+
+def test_a_refused_mechanism(doctor: Callable[..., Told], guarded: str) -> None:
+    status, found, told = doctor(guarded)
+    assert status == 4 and found["open"]["result"] == "failed"
+    assert "SCRAM-SHA-256" in found["protocol"]["detail"], "and which there are"
+    assert "--username" in found["open"]["advice"] and told["summary"] == "no connection: open failed"
+
+
+def test_a_wrong_password(doctor: Callable[..., Told], guarded: str) -> None:
+    status, found, told = doctor(guarded, "--username", "alice", "--password", "wrong-one")
+    assert status == 4 and "is the user name right" in found["open"]["advice"]
+    assert "wrong-one" not in json.dumps(told)
+
+
+def test_the_right_one(doctor: Callable[..., Told], guarded: str) -> None:
+    assert doctor(guarded, "--username", "alice", "--password", "secret", "--no-trials")[0] == 0
+
+
+# -- several
+
+
+def test_a_list_says_which_host_is_wrong(capfd: pytest.CaptureFixture[str]) -> None:
+    with jmsish.EmbeddedBroker() as broker:
+        url = f"failover:(amqp://no.such.host.invalid:5672,{broker.listen().url})"
+        assert main(["doctor", url, "--no-trials"]) == 1
+    out = capfd.readouterr().out
+    assert "amqp://no.such.host.invalid:5672" in out and "the host 'no.such.host.invalid' is not known" in out
+    assert "resolve failed" in out
+
+
+def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "http://localhost"]) == 1
+    assert "unknown scheme" in capsys.readouterr().err
