@@ -6,6 +6,8 @@ import inspect
 import ssl
 from typing import Any
 
+from jmsish.client.cbs import TokenNode
+from jmsish.client.connection import ClientConnection
 from jmsish.drivers.loopback import is_loopback
 from jmsish.drivers.tls_contexts import client_context
 from jmsish.engine.oauth import check_token
@@ -13,6 +15,7 @@ from jmsish.engine.sasl import SaslClient
 from jmsish.errors import JMSSecurityError
 from jmsish.option_security import TLS_OPTIONS
 from jmsish.options import ConnectionOptions, ConnectionTarget
+from jmsish.profiles.shared_access import AccessKey
 
 
 def tls_context(target: ConnectionTarget, given: ssl.SSLContext | None) -> ssl.SSLContext | None:
@@ -51,6 +54,8 @@ def sasl_client(target: ConnectionTarget, token: str | None, given: ssl.SSLConte
     options = target.options
     if target.scheme == "vm" and target.username is None:
         return None
+    if options.cbs:  # who we are is said at the node $cbs
+        return SaslClient(("ANONYMOUS",))
     mechanisms = options.sasl_mechanisms
     certified = target.is_secure and (options.tls_certificate is not None or given is not None)
     alone = target.username is None and target.password is None and token is None
@@ -65,6 +70,17 @@ def sasl_client(target: ConnectionTarget, token: str | None, given: ssl.SSLConte
         port=target.port,
         exposed=exposed and target.scheme != "vm" and not options.allow_cleartext,
     )
+
+
+def token_node(core: ClientConnection, target: ConnectionTarget, token: str | None) -> TokenNode | None:
+    """Who puts tokens, with the option ``cbs``. `ValueError` where there is nothing to make them of."""
+    if not target.options.cbs:
+        return None
+    if token is not None:
+        return TokenNode(core, lambda audience, expiry: token, lambda: token_now(target))
+    if target.username is None or target.password is None:
+        raise ValueError("cbs needs token, or user name and password: the name of a shared access key and the key")
+    return TokenNode(core, AccessKey(target.username, target.password).token)
 
 
 def token_now(target: ConnectionTarget) -> str | None:

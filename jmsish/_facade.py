@@ -13,7 +13,7 @@ from typing import Any
 
 from jmsish._consuming import check_destination as check_destination
 from jmsish._creators import Creators
-from jmsish._credentials import sasl_client
+from jmsish._credentials import sasl_client, token_node
 from jmsish._holding import ANY as FROZEN
 from jmsish._holding import refuse_reentry
 from jmsish._streams import EMPTY_BODY, message_of_stream
@@ -107,6 +107,7 @@ def make_core(
     core.telemetry = telemetry_of(options.tracing)
     if core.telemetry is not None:
         core.telemetry.watch(core)
+    core.cbs = token_node(core, place, token)
     core.user_id = place.username if options.populate_user_id else None
     core.client_id, core.client_id_preset = client_id, client_id is not None
     if target.failover is not None:

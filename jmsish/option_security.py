@@ -19,6 +19,9 @@ class SecurityOptions(Checked):
     sasl_mechanisms: tuple[str, ...] | None = option(None, NAMES)
     """The SASL mechanisms allowed, in order of preference; ``None``: all that fit, in the order of
     ``docs/security.md``."""
+    cbs: bool = option(False, FLAG)
+    """Azure Service Bus: log in as nobody, and put a token for each address at the node ``$cbs``: that of `token`, or
+    one made of user name and password, which are the name of a shared access key and the key."""
     token: Callable[[], Any] | None = option(None, CALLABLE)
     """Gives an OAuth access token as a ``str``, asked anew at each connect; with ``jmsish.aio`` it may be a coroutine
     function."""

@@ -41,6 +41,7 @@ from jmsish.option_kinds import (
 from jmsish.option_kinds import option as _option
 from jmsish.option_security import QPID_SECURITY_NAMES, TLS_OPTIONS, SecurityOptions
 from jmsish.profiles import NAMES as PROFILE_NAMES
+from jmsish.profiles.shared_access import is_connection_string, read_connection_string
 
 __all__ = [
     "QPID_NAMES",
@@ -326,6 +327,9 @@ def parse_url(
     """
     if not isinstance(url, str):
         raise TypeError(f"a URL is a str, not {type(url).__name__}")
+    if is_connection_string(url):
+        host, name, key = read_connection_string(url)
+        url, username, password = f"amqps://{host}", username or name, password or key
     reconnect = {name: options.pop(name) for name in _FAILOVER_FIELDS if name in options}
     make_options(options)
     given = {"username": username, "password": password, "client_id": client_id}

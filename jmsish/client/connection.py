@@ -41,6 +41,7 @@ from jmsish.profiles import UNKNOWN, Profile
 from jmsish.profiles.profile import TRANSACTIONS
 
 if TYPE_CHECKING:
+    from jmsish.client.cbs import TokenNode
     from jmsish.client.telemetry import Telemetry
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
@@ -78,6 +79,7 @@ class ClientConnection(Continuity):
         self.temporary = TemporaryNodes(self)
         self.own_session = OwnSession(self, self.temporary.forget)
         self.subscriptions = Subscriptions(self)
+        self.cbs: TokenNode | None = None
         self.user_id: str | None = None
         """What sent messages carry as JMSXUserID (M22), or None."""
         self.profile: Profile = UNKNOWN
@@ -146,6 +148,8 @@ class ClientConnection(Continuity):
         """Let time pass; the moment of the next tick, or None."""
         self.now = now
         deadline = self.engine.tick(now)
+        if self.cbs is not None:
+            deadline = self.cbs.tick(now, deadline)
         self.process()
         for session in self.sessions:
             lazy = session.ledger.lazy_deadline
