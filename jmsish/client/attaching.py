@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jmsish.client.cbs import authorised
+from jmsish.client.cbs import address_of, authorised
 from jmsish.client.filters import dropped_filter
 from jmsish.client.links import SHARED_SUBSCRIPTIONS, attach_consumer, attaching
 from jmsish.client.procedures import Procedure
-from jmsish.destination import wire_name
 from jmsish.engine.outcomes import AmqpError, Source
 from jmsish.errors import InvalidDestinationError, InvalidSelectorError, JMSError, UnsupportedFeatureError, error_for
 from jmsish.profiles.profile import BROWSING, DURABLE, SELECTORS, SHARED, TOPIC_CONSUMERS
@@ -28,7 +27,7 @@ def join(consumer: ClientConsumer) -> Procedure[None]:
     _check_destination(consumer)
     _check_profile(consumer)
     yield from session.ready_to_consume()
-    yield from authorised(session.connection, wire_name(consumer.destination, session.connection.prefixes))
+    yield from authorised(session.connection, address_of(consumer))
     if session.siblings(consumer) and not consumer.browsing:
         yield from _make_room(consumer)
     yield from session.connection.until_online()

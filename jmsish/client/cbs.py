@@ -8,7 +8,7 @@ taken is put anew when four fifths of its time are over, so that no link ends be
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import count
@@ -18,14 +18,17 @@ from jmsish.client.answers import Answer
 from jmsish.client.links import OUTCOMES
 from jmsish.client.own_session import OwnLink
 from jmsish.client.procedures import Procedure, fail, settle
+from jmsish.destination import wire_name
 from jmsish.engine.outcomes import ACCEPTED, Source, Target
 from jmsish.engine.received import ReceivedMessage
 from jmsish.engine.values import NULL, encode, encode_described, encode_list, encode_map, encode_string
-from jmsish.errors import JMSError, JMSSecurityError
+from jmsish.errors import ConnectionLostError, JMSError, JMSSecurityError
 from jmsish.profiles.shared_access import expiry_of, type_of
 
 if TYPE_CHECKING:
     from jmsish.client.connection import ClientConnection
+    from jmsish.client.consumer import ClientConsumer
+    from jmsish.client.producer import ClientProducer
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
 
@@ -90,7 +93,6 @@ class TokenNode:
         """Asks the application for another token: called outside of the ownership, as all code of its own is."""
         self._fetching = False
         self._fresh: str | None = None
-        self._host = connection.engine.hostname or ""
         self._claims: dict[str, _Claim] = {}
         self._waiting: dict[str, Future[None]] = {}
         self._unsent: list[bytes] = []
@@ -99,7 +101,7 @@ class TokenNode:
 
     def authorise(self, address: str | None) -> Procedure[None]:
         """Wait until the broker has taken a token for an address.  Raises `JMSSecurityError` where it does not."""
-        audience = f"amqp://{self._host}/{address or ''}"
+        audience = f"amqp://{self.connection.engine.hostname or ''}/{address or ''}"
         if audience in self._claims:
             return
         pair = self._pair or self._attach()
@@ -213,6 +215,21 @@ def _request(number: str, here: str, audience: str, token: str) -> bytes:
         + encode_described(_APPLICATION_PROPERTIES, encode_map(pairs))
         + encode_described(_VALUE, encode_string(token))
     )
+
+
+def address_of(part: ClientConsumer | ClientProducer) -> str | None:
+    """What a link of ours is attached to, on the wire."""
+    destination = part.destination
+    return None if destination is None else wire_name(destination, part.session.connection.prefixes)
+
+
+def authorised_again(connection: ClientConnection, addresses: Iterable[str | None]) -> Procedure[None]:
+    """The same on a new connection, for all links that are to be attached again: nothing put before counts there."""
+    node = connection.cbs
+    if node is not None:
+        node.lost(ConnectionLostError("the connection was lost"))
+        for address in addresses:
+            yield from node.authorise(address)
 
 
 def authorised(connection: ClientConnection, address: str | None) -> Procedure[None]:

@@ -13,11 +13,10 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from jmsish.client.answers import Answer
-from jmsish.client.cbs import authorised
+from jmsish.client.cbs import address_of, authorised
 from jmsish.client.links import attach_producer, attaching
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.waiting import waits_to_send
-from jmsish.destination import wire_name
 from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED
 from jmsish.engine.outcomes import Accepted, AmqpError, Modified, Rejected, Released
 from jmsish.errors import (
@@ -215,7 +214,7 @@ class ClientProducer:
             self.relayed = False
             return
         try:
-            yield from authorised(self.session.connection, self._address())
+            yield from authorised(self.session.connection, address_of(self))
             with attaching("no producer"):
                 attach_producer(self, self.destination)
             yield self.attached, self.session.connection.request_deadline()
@@ -225,10 +224,6 @@ class ClientProducer:
             if self.link is not None and self.link.attached:
                 self.link.detach(closed=True)
             raise
-
-    def _address(self) -> str | None:
-        destination = self.destination
-        return None if destination is None else wire_name(destination, self.session.connection.prefixes)
 
     def on_attached(self) -> None:
         link = self.link or self.coming

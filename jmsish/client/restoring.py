@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from jmsish.client.answers import Answer
+from jmsish.client.cbs import address_of, authorised_again
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.ledger import ClientLedger
 from jmsish.client.links import attach_consumer, attach_producer, attaching
@@ -133,6 +134,8 @@ def restore(connection: ClientConnection) -> Procedure[None]:
     """Make again all that the connection has (M107).  A part that the broker refuses ends itself, or the connection."""
     yield from connection.temporary.restore()
     _check(connection)
+    yield from authorised_again(connection, [address_of(part) for part in _parts(connection)])
+    _check(connection)
     awaited: list[tuple[ClientSession, Part | None, Future[None]]] = []
     for session in list(connection.sessions):
         awaited += _begin_again(session)
@@ -153,6 +156,13 @@ def restore(connection: ClientConnection) -> Procedure[None]:
         session.restoring = False
         if part is not None:
             part.restoring = False
+
+
+def _parts(connection: ClientConnection) -> list[Part]:
+    parts: list[Part] = []
+    for session in connection.sessions:
+        parts += [*session.producers, *session.consumers]
+    return parts
 
 
 def _is_leaving(part: Part | None) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jmsish.client.cbs import LIFETIME, TokenNode
+from jmsish.client.cbs import LIFETIME, TokenNode, authorised_again
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer
 from jmsish.destination import Queue
@@ -155,3 +155,11 @@ def test_without_the_option_nothing_is_put() -> None:
     peer = Azure()
     consumer_of(peer, "a")
     assert peer.put == []
+
+
+def test_on_a_new_connection_all_tokens_are_put_again() -> None:
+    peer = Azure().with_key()
+    consumer_of(peer, "a")
+    consumer_of(peer, "b")
+    peer.run(authorised_again(peer.core, ["a", "b"]))
+    assert [put["name"].rpartition("/")[2] for put in peer.put] == ["a", "b", "a", "b"]
