@@ -21,7 +21,7 @@ from jmsish.profiles.profile import DELAY, FEATURES, SHARED, TRANSACTIONS
     [
         ("apache-activemq-artemis", "2.40.0", "artemis"),
         ("ActiveMQ", "6.1.6", "activemq"),
-        ("qpid-broker-j", "9.2.1", "broker-j"),
+        ("Apache Qpid Broker-J Core", "9.2.1", "broker-j"),
         ("qpid", "9.2.1", "broker-j"),
         ("qpid-cpp", "1.39.0", "qpidd"),
         ("RabbitMQ", "4.1.0", "rabbitmq"),

@@ -163,10 +163,10 @@ _ALL = (
     ),
     Imitation(
         name="broker-j",
-        product="qpid-broker-j",
+        product="Apache Qpid Broker-J Core",
         version="9.2.1",
         capabilities=(RELAY, SHARED, SOLE),
-        link_capabilities=(SHARED,),
+        link_capabilities=(DELAYED, SHARED),
         max_frame_size=32_768,
         channel_max=255,
         queue=QueueSettings(dead_letter="", delayed_delivery=False),
