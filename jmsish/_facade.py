@@ -100,7 +100,7 @@ def make_core(
     if client_id is not None:
         check_client_id(client_id)
     place = target.alternatives[0]
-    engine = make_engine(place, token, ssl_context, client_id or f"jmsish:{uuid.uuid4()}")
+    engine = make_engine(place, token, ssl_context, client_id or "")
     options = place.options
     clock: Callable[[], float] = options.clock or time
     core = ClientConnection(engine, options, clock, place.peer)
@@ -118,13 +118,13 @@ def make_core(
 def make_engine(
     target: ConnectionTarget, token: str | None, ssl_context: ssl.SSLContext | None, container_id: str
 ) -> Engine:
-    """The engine that speaks to one broker."""
+    """The engine that speaks to one broker; without a name, its container gets one of its own."""
     options = target.options
     trusted = target.scheme == "vm"
     streams = options.stream_threshold is not None
     return engine_kind()(
         server=False,
-        container_id=container_id,
+        container_id=container_id or f"jmsish:{uuid.uuid4()}",
         hostname=(options.vhost or None) if options.vhost is not None else target.host,
         max_frame_size=min(options.max_frame_size, STREAM_FRAME) if streams else options.max_frame_size,
         incoming_window=STREAM_WINDOW if streams else INCOMING_WINDOW,

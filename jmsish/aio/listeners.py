@@ -84,6 +84,8 @@ class ListenerTask:
         """Call one listener; how often its message has failed in a row."""
         driver, core = self._session._driver, self._session._core
         await driver.refresh()
+        if core.controller is not None and core.controller.accepted is None:
+            await driver.run(core.ready_to_consume())
         ready = driver.call(self._take)
         if ready is None:
             return 0

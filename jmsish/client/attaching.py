@@ -8,6 +8,7 @@ from jmsish.client.cbs import address_of, authorised
 from jmsish.client.filters import dropped_filter
 from jmsish.client.links import SHARED_SUBSCRIPTIONS, attach_consumer, attaching
 from jmsish.client.procedures import Procedure
+from jmsish.client.reattaching import elsewhere
 from jmsish.engine.outcomes import AmqpError, Source
 from jmsish.errors import InvalidDestinationError, InvalidSelectorError, JMSError, UnsupportedFeatureError, error_for
 from jmsish.profiles.profile import BROWSING, DURABLE, SELECTORS, SHARED, TOPIC_CONSUMERS
@@ -107,7 +108,7 @@ def why_detached(consumer: ClientConsumer, error: AmqpError | None) -> JMSError:
     if error is None:
         text += "the broker has no such node" if refused else "the broker detached the link"
         return (InvalidDestinationError if refused else JMSError)(text, scope="link")  # M66
-    text += error.description or error.condition
+    text += (error.description or error.condition) + elsewhere(error)
     info = dict(error.info or {})
     if refused and consumer.selector is not None and error.condition == "amqp:invalid-field" and _names_filter(info):
         return InvalidSelectorError(text, scope="link", condition=error.condition, info=info)

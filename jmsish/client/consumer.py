@@ -15,13 +15,16 @@ from jmsish.client.answers import Answer
 from jmsish.client.arriving import begin_arrival
 from jmsish.client.attaching import what_is_missing, why_detached
 from jmsish.client.credit import CreditWindow
+from jmsish.client.links import attach_consumer
 from jmsish.client.procedures import Procedure, fail, settle, silenced
+from jmsish.client.reattaching import Reattaching
 from jmsish.client.waiting import waits_to_receive
 from jmsish.engine.codec import Reader, split_header
 from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED
 from jmsish.engine.outcomes import RELEASED, AmqpError
 from jmsish.engine.streaming import want
 from jmsish.errors import IllegalStateError, JMSError, OperationTimeoutError
+from jmsish.events import DeliveriesLost, LinkReattached
 from jmsish.modes import AcknowledgeMode
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ def _priority_of(delivery: Delivery) -> int:
     return 4 if header is None else header.priority
 
 
-class ClientConsumer(CreditWindow):
+class ClientConsumer(CreditWindow, Reattaching):
     """One consumer (or browser) of a session."""
 
     def __init__(
@@ -209,14 +212,6 @@ class ClientConsumer(CreditWindow):
             else:
                 self.session.ledger.hand_over(self, delivery)
             raise
-
-    def unread(self) -> list[Delivery]:
-        """Empty the buffer; what was in it is the caller's to release."""
-        unread = list(self.buffer)
-        self.buffer.clear()
-        if unread:
-            self.window = 1
-        return unread
 
     def receive(
         self, deadline: float | None, wait: bool = True, read: Read | None = None
@@ -394,6 +389,9 @@ class ClientConsumer(CreditWindow):
         if self.link is not None and self.link.attached:
             self.link.detach(closed=True)
         self._left()
+        if not self.closing and self.failure is None and self.comes_again(error):
+            self._attach_again()
+            return
         if not self.closing and self.failure is None:
             failure = why_detached(self, error)
             told = waits_to_receive(self)
@@ -405,11 +403,20 @@ class ClientConsumer(CreditWindow):
         self.drop_unread()
         settle(self.detached)
 
-    def drop_unread(self) -> None:
-        """The link is gone, and with it what nobody has read."""
-        for delivery in self.unread():
-            if delivery.stream is not None:
-                delivery.stream.drop()
+    def _attach_again(self) -> None:
+        """The broker detached the link and will have it again."""
+        connection, prefetched = self.session.connection, len(self.buffer)
+        self.drop_unread()
+        self.renewed = True
+        self.end_drain()
+        waiter, self.waiter = self.waiter, None
+        settle(waiter)
+        if self.attached.done():
+            self.attached = Answer()
+            connection.tell(LinkReattached(self.destination))
+        if prefetched and not self.browsing:
+            connection.tell(DeliveriesLost((self.destination,), prefetched, 0))
+        attach_consumer(self)
 
     def _left(self) -> None:
         reading = self.session.reading

@@ -36,6 +36,7 @@ class Continuity(Outcomes):
     leaving: Future[None]
     reconnection: Reconnection | None = None
     """Where to connect again after a loss; None where a loss is the end."""
+    client_id: str | None
     offline = False
     """Lost, and being made again."""
     dialling: Dial | None = None
@@ -81,8 +82,12 @@ class Continuity(Outcomes):
         self.go_offline(None)
 
     def join(self, place: ConnectionTarget, make_engine: Callable[[str], Engine]) -> None:
-        """The driver has reached `place`: a new engine, of the same container, speaks from now on."""
-        self.engine = make_engine(self.engine.container_id)
+        """The driver has reached `place`: a new engine speaks from now on.
+
+        Of the same container where the application named it; else of another one, for the broker may not have missed
+        the last one yet, and would not take two of one name.
+        """
+        self.engine = make_engine(self.client_id or "")
         self.peer = place.peer
         self.options = place.options
         self.authenticated, self.opened = Answer(), Answer()

@@ -163,3 +163,17 @@ class CreditWindow:
         """Credit may flow again, answered or not; whoever else waits for the answer waits no longer."""
         drained, self.drained = self.drained, None
         settle(drained)
+
+    def unread(self) -> list[Delivery]:
+        """Empty the buffer; what was in it is the caller's to release."""
+        unread = list(self.buffer)
+        self.buffer.clear()
+        if unread:
+            self.window = 1
+        return unread
+
+    def drop_unread(self) -> None:
+        """The link is gone, and with it what nobody has read."""
+        for delivery in self.unread():
+            if delivery.stream is not None:
+                delivery.stream.drop()

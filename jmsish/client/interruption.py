@@ -74,7 +74,7 @@ def interrupt_session(session: ClientSession, cause: JMSError, broken: Interrupt
     unconfirmed = _interrupt_sends(session, cause)
     _interrupt_deliveries(session, broken, told)
     for producer in session.producers:
-        producer.link = producer.coming = None
+        producer.link = producer.coming = producer.address = None
         if producer.restoring:
             fail(producer.attached, broken)
         credited, producer.credited = producer.credited, None
@@ -168,7 +168,7 @@ def _interrupt_deliveries(session: ClientSession, broken: Interrupted, told: lis
 def interrupt_consumer(consumer: ClientConsumer, broken: Interrupted) -> None:
     """Its link is gone, and all that came or was to come by it."""
     consumer.drop_unread()
-    consumer.link = None
+    consumer.link = consumer.address = None
     consumer.window = 1
     consumer.unsettled = 0
     consumer.in_transaction = False

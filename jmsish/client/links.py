@@ -80,7 +80,7 @@ def consumer_source(consumer: ClientConsumer, presettled: bool) -> Source:
     subscription = consumer.subscription
     durable = subscription is not None and subscription.durable
     return Source(
-        address=wire_name(destination, connection.prefixes),
+        address=consumer.address or wire_name(destination, connection.prefixes),
         durable=UNSETTLED_STATE if durable else node_durability(connection.profile, destination),
         expiry_policy="never" if durable else "link-detach",  # M55
         distribution_mode="copy" if consumer.browsing or durable else None,
@@ -127,7 +127,9 @@ def attaching(what: str) -> Iterator[None]:
 
 def attach_producer(producer: ClientProducer, destination: Destination | None) -> None:
     session = producer.session
-    address = None if destination is None else wire_name(destination, session.connection.prefixes)
+    address = producer.address
+    if address is None and destination is not None:
+        address = wire_name(destination, session.connection.prefixes)
     name = session.connection.unique_name(f"sender:{address or ''}")
     link = session.engine_session.sender(
         name,

@@ -16,17 +16,21 @@ from jmsish.client.answers import Answer
 from jmsish.client.cbs import address_of, authorised
 from jmsish.client.links import attach_producer, attaching
 from jmsish.client.procedures import Procedure, fail, settle, silenced
+from jmsish.client.reattaching import Reattaching, elsewhere
 from jmsish.client.waiting import waits_to_send
 from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED
 from jmsish.engine.outcomes import Accepted, AmqpError, Modified, Rejected, Released
 from jmsish.errors import (
+    ConnectionLostError,
     IllegalStateError,
     InvalidDestinationError,
     JMSError,
+    OperationTimeoutError,
     SendRejectedError,
     UnsupportedFeatureError,
     error_for,
 )
+from jmsish.events import LinkReattached
 from jmsish.profiles.profile import DELAY
 
 if TYPE_CHECKING:
@@ -61,7 +65,7 @@ LINKS_KEPT = 16
 """So many links an anonymous producer keeps for its last destinations, at a broker without ANONYMOUS-RELAY (M49)."""
 
 
-class ClientProducer:
+class ClientProducer(Reattaching):
     """One producer of a session; without a destination it is anonymous."""
 
     def __init__(self, session: ClientSession, destination: Destination | None) -> None:
@@ -260,6 +264,9 @@ class ClientProducer:
         self.link = self.link or self.coming
         if self.link is not None and self.link.attached:
             self.link.detach(closed=True)
+        if not self.closed and self.failure is None and self.comes_again(error):
+            self._attach_again()
+            return
         if not self.closed:
             failure = self._why_detached(error)
             told = waits_to_send(self)
@@ -270,10 +277,22 @@ class ClientProducer:
         self.link = self.coming = None
         settle(self.detached)
 
+    def _attach_again(self) -> None:
+        """The broker detached the link and will have it again; nobody will tell what became of a send in flight."""
+        self._abandon(ConnectionLostError("the broker detached the link of the producer", scope="link"))
+        self.link = self.coming = None
+        credited, self.credited = self.credited, None
+        settle(credited)
+        if self.attached.done():
+            self.attached = Answer()
+            self.session.connection.tell(LinkReattached(self.destination))
+        attach_producer(self, self.destination)
+
     def _why_detached(self, error: AmqpError | None) -> JMSError:
         what = f"producer of {self.destination or 'any destination'}: "
         if error is not None:
-            return error_for(error.condition, what + (error.description or error.condition), scope="link")
+            text = what + (error.description or error.condition) + elsewhere(error)
+            return error_for(error.condition, text, scope="link", info=error.info)
         if not self.attached.done():
             return InvalidDestinationError(what + "the broker has no such node", scope="link")  # M48
         return JMSError(what + "the broker detached the link", scope="link")
@@ -289,11 +308,15 @@ class ClientProducer:
 
     def fail(self, error: JMSError) -> None:
         self.failure = error
+        self.lose_kept(error)
+        for future in (self.attached, self.credited, self.detached):
+            fail(future, error)
+
+    def lose_kept(self, error: JMSError) -> None:
+        """What was kept for the next link will not be sent."""
         kept, self.kept = self.kept, deque()
         for _, context in kept:
             self._lose_kept(context, unknown_outcome(error))
-        for future in (self.attached, self.credited, self.detached):
-            fail(future, error)
 
     def _lose_kept(self, context: Future[Any] | Completion | None, error: JMSError) -> None:
         if isinstance(context, Future):
@@ -309,7 +332,13 @@ class ClientProducer:
         """Detach, once every outcome somebody waits for has come."""
         if self.closed:
             return
+        if self.kept and self.failure is None:
+            try:
+                yield from self.session.connection.until_online(self.session.connection.close_deadline())
+            except OperationTimeoutError:
+                pass
         self.closed = True
+        self.lose_kept(ConnectionLostError("the producer was closed before its link was there again", scope="link"))
         for child in self.by_destination.values():
             yield from child.close()
         if self in self.session.producers:

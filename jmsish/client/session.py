@@ -20,6 +20,7 @@ from jmsish.client.transaction import NONE, TransactionController
 from jmsish.client.waiting import waits_in
 from jmsish.engine.outcomes import AmqpError
 from jmsish.errors import (
+    ConnectionLostError,
     IllegalStateError,
     JMSError,
     OperationTimeoutError,
@@ -194,7 +195,7 @@ class ClientSession:
         if self.prompted is None:
             self.prompted = Answer()
         prompted = self.prompted
-        if self.connection.started and self._has_transaction and self._ready_to_listen():
+        if self.connection.started and self._ready_to_listen():
             self.prompt()
         return prompted
 
@@ -436,6 +437,8 @@ class ClientSession:
             return
         self.begin_close()
         self.closed = True
+        for producer in self.producers:
+            producer.lose_kept(ConnectionLostError("the session was closed while its connection was lost"))
         if self.failure is None:
             try:
                 yield from self._give_all_back()

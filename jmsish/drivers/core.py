@@ -56,7 +56,7 @@ class ClientCore(Protocol):
     def reconnect(self) -> Steps[None]: ...
 
     def join(self, place: ConnectionTarget, make_engine: Callable[[str], Engine]) -> None:
-        """The wire leads to `place` from now on, where an engine speaks that is made for a container id."""
+        """The wire leads to `place` from now on, where an engine speaks that is made for a container id, or none."""
 
 
 COALESCE_OCTETS = 16384

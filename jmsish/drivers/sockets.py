@@ -120,6 +120,8 @@ def reason_of(error: BaseException, timeout: float | None = None) -> str:
         return f"the name of the host cannot be resolved ({error.strerror}; stage: resolve)"
     if isinstance(error, UnicodeError):
         return "this is no name of a host (stage: resolve)"
+    if isinstance(error, OSError) and error.errno and not isinstance(error, TimeoutError):
+        return f"{os.strerror(error.errno)} (stage: connect)"
     return f"{_reason(error, timeout)} (stage: connect)"
 
 

@@ -35,7 +35,7 @@ def take_frame(octets: bytearray) -> bytes:
 
 
 def make_engine(container: str) -> Engine:
-    return Engine(server=False, container_id=container)
+    return Engine(server=False, container_id=container or "client")
 
 
 class CuttingRig:

@@ -424,6 +424,22 @@ def test_every_frame_where_sends_in_flight_are_sent_again(name: str) -> None:
             raise AssertionError(f"{name}, cut at {cut}: {type(error).__name__}: {error}") from error
 
 
+@pytest.mark.parametrize("what", ["producer", "session", "connection"])
+def test_nobody_waits_for_a_send_whose_producer_is_closed_while_the_connection_is_away(what: str) -> None:
+    """It was kept to be sent again; now it is of unknown outcome."""
+    rig = CuttingRig(resend_in_flight=True, close_timeout=1)
+    session = rig.session()
+    producer = rig.producer(session)
+    answer: Any = Answer()
+    assert producer.post(encode("m"), answer)
+    rig.down = True
+    rig.cut()
+    assert producer.kept and not answer.done()
+    rig.outcome({"producer": producer, "session": session, "connection": rig.core}[what].close())
+    error = answer.exception()
+    assert isinstance(error, ConnectionLostError) and error.outcome_unknown
+
+
 def test_sessions_are_not_kept(recwarn: Any) -> None:
     """After all of it nothing of a closed session is left behind in its connection."""
     rig = CuttingRig()

@@ -24,6 +24,8 @@ class MendingProxy:
         """Whoever dials is cut off at once."""
         self.to_refuse = 0
         """So many connections more are taken, and ended once they have said something."""
+        self.mute = False
+        """What comes is taken, and not passed on."""
         self._ends: list[socket.socket] = []
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -58,7 +60,8 @@ class MendingProxy:
     def _relay(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while octets := source.recv(65536):
-                sink.sendall(octets)
+                if not self.mute:
+                    sink.sendall(octets)
             sink.shutdown(socket.SHUT_WR)
 
     def cut(self) -> None:
@@ -72,6 +75,9 @@ class MendingProxy:
             end.close()
 
     def close(self) -> None:
+        self.refusing = True
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # which wakes who accepts
         self._listener.close()
         self.cut()
 
