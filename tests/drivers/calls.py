@@ -42,7 +42,9 @@ def queue_of(session: Any) -> Any:
 
 
 def threads_of_ours() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name.startswith("jmsish ")]
+    """All but the one that writes the frame trace: it is there once for the whole process, where anybody traced."""
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("jmsish ")]
+    return [thread for thread in threads if thread.name != "jmsish frame trace"]
 
 
 def await_end(threads: list[threading.Thread]) -> None:
