@@ -12,7 +12,6 @@ from jmsish.drivers.certificates import ServerCertificates
 from jmsish.drivers.loopback import is_loopback
 from jmsish.drivers.sockets import address_text
 from jmsish.drivers.websocket import ServerWebSocket
-from jmsish.errors import UnsupportedFeatureError
 
 Tls = ssl.SSLContext | ServerCertificates | None
 
@@ -32,7 +31,7 @@ def websocket_of(protocol: object, origins: object) -> Callable[[], ServerWebSoc
     return make
 
 
-def check_listen(host: object, port: object, role: object) -> None:
+def check_listen(host: object, port: object) -> None:
     """Raise what is wrong with them."""
     if not isinstance(host, str):
         raise TypeError(f"host must be a str, not {type(host).__name__}")
@@ -40,10 +39,6 @@ def check_listen(host: object, port: object, role: object) -> None:
         raise TypeError(f"port must be an int, not {type(port).__name__}")
     if not 0 <= port <= 65535:
         raise ValueError(f"port must be from 0 to 65535, not {port}")
-    if role in ("edge", "inter-router"):
-        raise UnsupportedFeatureError(f"role={role!r}: this version listens in the role 'normal' only")
-    if role != "normal":
-        raise ValueError(f"unknown role {role!r}: known is 'normal'")
 
 
 def tls_of(

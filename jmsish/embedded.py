@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import ssl
-import sys
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from itertools import count
-from pathlib import Path
-from types import TracebackType
-from typing import Any, TypeVar
-from urllib.parse import quote
+from typing import Any
 
-from jmsish._listening import check_exposure, check_listen, tls_of, websocket_of
+from jmsish._life import Authenticator, BrokerLife, Config
+from jmsish._network import Connector, Router
 from jmsish._policy import Policy
-from jmsish._users_file import UsersFile
 from jmsish._views import ExchangeView, QueueView
 from jmsish.broker.bindings import Binding
-from jmsish.broker.broker import Broker
-from jmsish.broker.config import ConfigurationError
-from jmsish.broker.config.listeners import ListenerConfig
-from jmsish.broker.users import User
 from jmsish.broker.views import ConnectionView, SubscriptionView, TransactionView
 from jmsish.broker.views import ExchangeView as BrokerExchangeView
-from jmsish.drivers import registry
-from jmsish.drivers.certificates import ServerCertificates
-from jmsish.drivers.listener import Listener, SocketReactor
-from jmsish.drivers.lobby import Lobby
-from jmsish.drivers.serving import BrokerDriver
-from jmsish.errors import IllegalStateError, UnsupportedFeatureError
+from jmsish.drivers.listener import Listener
 from jmsish.freezing import Freeze, FrozenExchange, change, owner
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 __all__ = [
+    "Authenticator",
     "Binding",
+    "Config",
     "ConnectionView",
+    "Connector",
     "EmbeddedBroker",
     "ExchangeView",
     "Freeze",
@@ -49,21 +27,13 @@ __all__ = [
     "Listener",
     "Policy",
     "QueueView",
+    "Router",
     "SubscriptionView",
     "TransactionView",
 ]
 
-_T = TypeVar("_T")
-_numbers = count(1)
 
-Authenticator = Callable[[str, bytes | None], str | None]
-"""Asked (mechanism, initial response); answers a user name, or ``None`` to refuse."""
-
-Config = Mapping[str, Any] | str | os.PathLike[str]
-"""A mapping, or the path of a TOML file of the same shape."""
-
-
-class EmbeddedBroker:
+class EmbeddedBroker(BrokerLife):
     """A broker in this process, reached by ``broker.url`` (``vm://NAME``) and by what it listens on.
 
     ::
@@ -82,191 +52,6 @@ class EmbeddedBroker:
     where there are no ``users``, and answers a user name, or ``None`` to refuse. It runs in a thread of its own, so it
     may take its time; :func:`jmsish.broker.read_bearer` takes the response apart.
     """
-
-    def __init__(
-        self,
-        name: str | None = None,
-        *,
-        config: Config | None = None,
-        store: str | os.PathLike[str] | None = None,
-        clock: Callable[[], float] | None = None,
-        authenticator: Authenticator | None = None,
-        profile: str | None = None,
-    ) -> None:
-        if store is not None:
-            raise UnsupportedFeatureError(
-                f"store={os.fspath(store)!r}: this version keeps messages in memory only; leave store out"
-            )
-        if clock is not None and not callable(clock):
-            raise TypeError(f"clock must be a callable that gives seconds since the epoch, not {clock!r}")
-        if authenticator is not None and not callable(authenticator):
-            raise TypeError(f"authenticator must be a callable, not {type(authenticator).__name__}")
-        self._authenticator = authenticator
-        self._name = _free_name() if name is None else _check_name(name)
-        self._config = _read_config(config)
-        self._directory = os.path.dirname(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else ""
-        self._clock = time.time if clock is None else clock
-        self._profile = profile
-        self._listeners: list[Listener] = []
-        self._running = False
-        self._life = threading.RLock()  # start, stop and listen, one at a time
-        try:
-            self._prepare()
-        except ConfigurationError as error:
-            if not isinstance(config, (str, os.PathLike)):
-                raise
-            raise error.in_file(os.fspath(config)) from error
-
-    def _prepare(self) -> None:
-        self._broker = Broker(
-            self._name, self._config, clock=self._clock, authenticator=self._authenticator, profile=self._profile
-        )
-        self._driver = BrokerDriver(self._broker, name=self._name, clock=self._clock)
-        self._reactor: SocketReactor | None = None
-        self._certificates: list[ServerCertificates] = []
-        named = self._broker.config.authentication.users_file
-        self._users_file = UsersFile(self._place(named) if named else "", self._take_users)
-
-    def _take_users(self, users: Mapping[str, User]) -> None:
-        self._call(lambda: self._broker.authentication.take_file(users))
-
-    # Life.
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def url(self) -> str:
-        """``vm://NAME``: for connections from this process."""
-        return f"vm://{quote(self._name, safe='')}"
-
-    @property
-    def is_running(self) -> bool:
-        return self._running
-
-    def start(self) -> None:
-        """Become reachable, by name and by the listeners of the configuration. On a running broker nothing happens.
-
-        A broker that was stopped starts anew, as it was made: what it held is gone.
-        """
-        with self._life:
-            if self._running:
-                return
-            if self._driver.stopped:
-                self._prepare()
-            registry.register(self._driver)
-            self._running = True
-            try:
-                for wanted in self._broker.config.listeners:
-                    self._listen_as(wanted)
-            except BaseException:
-                self.stop()
-                raise
-
-    def stop(self) -> None:
-        """Tell everybody, and end. Twice is silent; what the queues held can still be looked at."""
-        with self._life:
-            if not self._running:
-                return
-            self._running = False
-            registry.unregister(self._driver)
-            if self._reactor is not None:
-                self._reactor.close_listeners()
-            self._driver.stop()
-            if self._reactor is not None:
-                self._reactor.stop()
-            self._listeners.clear()
-
-    def __enter__(self) -> EmbeddedBroker:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def listen(
-        self,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        *,
-        ssl_context: ssl.SSLContext | None = None,
-        role: str = "normal",
-        protocol: str = "amqp",
-        origins: Sequence[str] = (),
-        certificate: str | None = None,
-        key: str | None = None,
-        key_password: str | None = None,
-        client_ca: str | None = None,
-        require_client_certificate: bool = False,
-        allow_insecure: bool = False,
-    ) -> Listener:
-        """Serve AMQP 1.0 over TCP, or TLS; port 0 takes a free one, which ``.port`` names.
-
-        TLS is by an ``ssl_context``, or by files in PEM: ``certificate`` and its ``key``, and ``client_ca`` with those
-        who issue certificates to clients, which may be required. The files are read anew when they change.
-
-        Who listens where other machines come (any host but this one) has to have TLS, and to ask who they are: else
-        ``ValueError``, unless ``allow_insecure`` says that this is meant.
-
-        ``protocol="ws"`` serves it over WebSocket (extra ``ws``), on every path; ``origins`` are then the web sites
-        whose pages may connect, besides those of this host and port: ``"https://app.example"``, or ``"*"`` for all.
-        """
-        check_listen(host, port, role)
-        websocket = websocket_of(protocol, origins)
-        tls = tls_of(ssl_context, certificate, key, key_password, client_ca, require_client_certificate, protocol)
-        if not allow_insecure:
-            check_exposure(host, port, tls, asks=self._broker.authentication.is_required)
-        with self._life:
-            if not self._running:
-                raise IllegalStateError(f"the broker {self._name!r} is not running: start it before it listens")
-            if self._reactor is None:
-                caps = self._broker.config.caps
-                self._reactor = SocketReactor(
-                    self._driver,
-                    self._users_file.refresh,
-                    lobby=Lobby(caps.max_opening, caps.max_opening_per_host),
-                    handshake_timeout=caps.handshake_timeout,
-                    stall_timeout=caps.stall_timeout,
-                )
-            listener = self._reactor.listen(host, port, tls, websocket)
-            self._listeners.append(listener)
-            if isinstance(tls, ServerCertificates):
-                self._certificates.append(tls)
-            return listener
-
-    def _listen_as(self, wanted: ListenerConfig) -> None:
-        """As a section of the configuration says, in which files are named from where it stands."""
-        given = {each.name: getattr(wanted, each.name) for each in fields(wanted)}
-        for name in ("certificate", "key", "client_ca"):
-            if given[name] is not None:
-                given[name] = self._place(given[name])
-        self.listen(**given)
-
-    def _place(self, path: str) -> str:
-        return os.path.join(self._directory, path)
-
-    def reload(self) -> None:
-        """Read the file of users and the certificates of the listeners anew, as happens by itself when they change.
-
-        ``ValueError`` says what is wrong with one; then that one stays as it was. Connections that are there stay.
-        """
-        wrong = []
-        with self._life:
-            for reload in (self._users_file.reload, *(each.reload for each in self._certificates)):
-                try:
-                    reload()
-                except ValueError as error:
-                    wrong.append(str(error))
-        if wrong:
-            raise ValueError("; ".join(wrong))
-
-    @property
-    def listeners(self) -> tuple[Listener, ...]:
-        """Those that are open, in the order of their making."""
-        return tuple(listener for listener in self._listeners if not listener.closed)
 
     # Queues.
 
@@ -374,37 +159,3 @@ class EmbeddedBroker:
     def transactions(self) -> list[TransactionView]:
         """The transactions that are open, as they are at this moment."""
         return self._call(self._broker.transactions)
-
-    def connections(self) -> list[ConnectionView]:
-        """The connections that are open, as they are at this moment."""
-        return self._call(self._broker.connections)
-
-    def _call(self, function: Callable[[], _T]) -> _T:
-        return self._driver.call(function)
-
-    def __repr__(self) -> str:
-        return f"<EmbeddedBroker {self.url} {'running' if self._running else 'not running'}>"
-
-
-def _free_name() -> str:
-    """The next name of its own that no broker of this process has."""
-    taken = registry.running()
-    return next(name for number in _numbers if (name := f"broker-{number}") not in taken)
-
-
-def _check_name(name: str) -> str:
-    if not isinstance(name, str):
-        raise TypeError(f"the name of a broker is a str, not {type(name).__name__}")
-    if not name:
-        raise ValueError("the name of a broker is empty")
-    return name
-
-
-def _read_config(config: Config | None) -> Mapping[str, Any] | None:
-    if isinstance(config, (str, os.PathLike)):
-        try:
-            found: dict[str, Any] = tomllib.loads(Path(config).read_text(encoding="utf-8"))
-        except ValueError as error:  # not UTF-8, or not TOML
-            raise ValueError(f"{os.fspath(config)}: {error}") from error
-        return found
-    return config

@@ -8,7 +8,9 @@ import time
 import weakref
 from typing import Any, Protocol
 
-__all__ = ["ClockListener", "VirtualClock", "cut"]
+from jmsish._router_network import RouterNetwork
+
+__all__ = ["ClockListener", "RouterNetwork", "VirtualClock", "cut"]
 
 
 def cut(connection: Any) -> None:

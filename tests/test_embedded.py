@@ -295,7 +295,7 @@ def test_stop_frees_the_port() -> None:
         ({"port": True}, TypeError, "port"),
         ({"port": 70000}, ValueError, "70000"),
         ({"ssl_context": "certificate.pem"}, TypeError, "SSLContext"),
-        ({"role": "edge"}, UnsupportedFeatureError, "edge"),
+        ({"role": "edge"}, ValueError, "edge"),
         ({"role": "abnormal"}, ValueError, "abnormal"),
     ],
 )

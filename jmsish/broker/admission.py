@@ -30,6 +30,7 @@ from jmsish.engine.outcomes import AmqpError
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
+    from jmsish.broker.network.connection import RouterConnection
 
 CONNECTION_DISALLOWED: Final = "connection disallowed by local policy"
 _log = logging.getLogger("jmsish.broker")
@@ -117,7 +118,7 @@ class Admission:
 
     # --- those who come and go
 
-    def enter(self, connection: ServerConnection, hostname: str | None) -> AmqpError | None:
+    def enter(self, connection: ServerConnection | RouterConnection, hostname: str | None) -> AmqpError | None:
         """Decide about a connection that opens: it has its grant, or there is what to tell it."""
         denials = self.denials
         user, host = connection.identity or "anonymous", connection.host
@@ -137,7 +138,7 @@ class Admission:
         counters.connections_current += 1
         return None
 
-    def leave(self, connection: ServerConnection) -> None:
+    def leave(self, connection: ServerConnection | RouterConnection) -> None:
         """A connection is over."""
         if not connection.admitted:
             return

@@ -41,6 +41,9 @@ from jmsish.engine.outcomes import AmqpError
 from jmsish.engine.sasl import Question
 from jmsish.errors import InvalidDestinationError
 
+HIGH_WATER = 1 << 20
+"""Octets of a connection's output that nobody has taken off the wire, above which it is given no more."""
+
 SEARCHES_A_STEP = 4
 """Of queues in which consumers look for what they select, so many look on in one step; the others have their turn."""
 
@@ -66,6 +69,8 @@ class Broker:
         self.slowing = Slowing()
         self.questions: list[tuple[ServerConnection, Question]] = []
         """What is to be asked with nothing held, and :meth:`Login.answered` told."""
+        self.dials: list[Any] = []
+        self.high_water = HIGH_WATER
         self.denials = Denials()
         self.admission = Admission(self.config, self.denials)
         imitation = self.imitation
@@ -95,10 +100,12 @@ class Broker:
         peer: str = "",
         certificate: Mapping[str, Any] | None = None,
         exposed: bool = False,
+        role: str | None = None,
     ) -> ServerConnection:
         """A new connection; ``trusted`` is one inside the process, ``identity`` a name that needs no proof.
 
-        ``certificate`` is what TLS has verified of the peer, and ``exposed`` says that others can read the wire.
+        ``certificate`` is what TLS has verified of the peer, and ``exposed`` says that others can read the wire. Doors
+        of another ``role`` than that for clients are of a router only, and the configuration sees to that.
         """
         asked = self.authentication.offer(trusted=trusted, identity=identity, certificate=certificate, exposed=exposed)
         caps = self.config.caps

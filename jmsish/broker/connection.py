@@ -161,9 +161,13 @@ class ServerConnection(Temporaries):
             deadline = _earlier(deadline, self._await_close(now))
         return deadline
 
+    def touched(self) -> None:
+        """There may be output."""
+        self.broker.touch(self)
+
     def work(self) -> None:
         """Do what the engine has seen since."""
-        self.broker.touch(self)
+        self.touched()
         events = self._at_hand = self.engine.take_events()
         acts = self.acts
         while events:

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from jmsish.broker.slowing import host_of
 from jmsish.engine.mechanisms import REFUSED, TRY_LATER, Question, Verdict
 
 if TYPE_CHECKING:
-    from jmsish.broker.connection import ServerConnection
+    from jmsish.engine.engine import Engine
 
 _log = logging.getLogger("jmsish.broker")
 
 CROWDED: Final = Verdict(None, code=TRY_LATER, reason="too many attempts from its host are waiting already")
+
+
+class Guest(Protocol):
+    """What is asked of the connection."""
+
+    engine: Engine
+    peer: str
+
+    @property
+    def broker(self) -> Any:
+        """The broker, or the router: its clock, what it asks, and whom it slows down."""
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more is read or written."""
+
+    def work(self) -> None:
+        """Do what the engine has seen since."""
 
 
 class Login:
@@ -21,7 +39,7 @@ class Login:
 
     __slots__ = ("_connection", "is_trusted")
 
-    def __init__(self, connection: ServerConnection) -> None:
+    def __init__(self, connection: Guest) -> None:
         self._connection = connection
         self.is_trusted = False
         """Whether it is inside the process, where nobody guesses."""

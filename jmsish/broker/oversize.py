@@ -29,16 +29,15 @@ read over  gone     nothing: its link, session or connection has ended
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from jmsish.broker.coordinator import ControlLink
-from jmsish.broker.incoming import IncomingLink
+from jmsish.broker.denials import Denials
+from jmsish.broker.grants import Grant
 from jmsish.engine.conditions import CONNECTION_FORCED, MESSAGE_SIZE_EXCEEDED
 from jmsish.engine.outcomes import AmqpError
 from jmsish.types import Symbol, ULong
 
 if TYPE_CHECKING:
-    from jmsish.broker.connection import ServerConnection
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
 
@@ -51,12 +50,34 @@ PATIENCE: Final = 10.0
 """Seconds after which a delivery without an end is answered in the middle."""
 
 
+class Home(Protocol):
+    """What is asked of the broker, or the router."""
+
+    denials: Denials
+
+
+class Limited(Protocol):
+    """What is asked of the connection."""
+
+    grant: Grant
+
+    @property
+    def broker(self) -> Home:
+        """Where the denial is counted."""
+
+    def touched(self) -> None:
+        """There is output."""
+
+    def close(self, error: AmqpError | None) -> None:
+        """Say goodbye."""
+
+
 class Oversize:
     """The messages of one connection that were too large, as far as they are not answered."""
 
     __slots__ = ("_connection", "_read_over")
 
-    def __init__(self, connection: ServerConnection) -> None:
+    def __init__(self, connection: Limited) -> None:
         self._connection = connection
         self._read_over: dict[Delivery, float | None] = {}
         """Deliveries whose end is awaited, and until when; None as long as no time has passed."""
@@ -107,7 +128,7 @@ class Oversize:
         error = AmqpError(MESSAGE_SIZE_EXCEEDED, DESCRIPTION, info)
         link.context.refuse_oversize(delivery, error)
         link.forget_current()
-        self._connection.broker.touch(self._connection)
+        self._connection.touched()
 
     def _close(self, link: Link, delivery: Delivery) -> None:
         self._refuse(link, delivery)
@@ -121,4 +142,4 @@ class Oversize:
 def _is_gone(link: Link) -> bool:
     """Whether nobody answers for the link any more; the peer may have detached it in the same batch, to no avail."""
     terminal = link.context
-    return not isinstance(terminal, (IncomingLink, ControlLink)) or terminal.over
+    return terminal is None or terminal.over or not hasattr(terminal, "refuse_oversize")

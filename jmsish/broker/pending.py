@@ -13,6 +13,7 @@ from jmsish.engine.outcomes import AmqpError
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
+    from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
 
 _log = logging.getLogger("jmsish.broker")
@@ -77,6 +78,11 @@ class Pending(Waiter):
         """The peer waits no longer."""
         self.lost()
         self._link.detach(closed=closed)
+
+    def refuse_oversize(self, delivery: Delivery, error: AmqpError) -> None:
+        """A message came before the answer, and was too large."""
+        self._link.detach(closed=True, error=error)
+        self.lost()
 
     def lost(self) -> None:
         """Session or connection are over."""

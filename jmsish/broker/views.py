@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jmsish.broker.changes import Item
 from jmsish.broker.exchanges import Binding, Exchange
@@ -278,6 +278,18 @@ class TransactionView:
         put(self, "rollback_only", transaction.failure is not None)
 
 
+class Seen(Protocol):
+    """What is looked at of a connection, of a broker or of a router."""
+
+    container_id: str
+    peer: str
+    identity: str | None
+    transactions: dict[bytes, Transaction]
+
+    def census(self) -> tuple[int, int, int]:
+        """How many sessions there are, links on which the peer sends, and links on which it receives."""
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class ConnectionView:
     """A connection as it was when asked for."""
@@ -290,7 +302,7 @@ class ConnectionView:
     receivers: int
     transactions: int
 
-    def __init__(self, connection: ServerConnection) -> None:
+    def __init__(self, connection: Seen) -> None:
         put = object.__setattr__
         put(self, "container_id", connection.container_id)
         put(self, "peer", connection.peer)

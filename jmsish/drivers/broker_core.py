@@ -49,6 +49,12 @@ class BrokerCore(Protocol):
     questions: list[tuple[Any, Question]]
     """Connections, and what is to be asked for them with no lock held."""
 
+    dials: list[Any]
+    """What is to be dialled, for the dialler that was given to the driver."""
+
+    high_water: int
+    """Octets that nobody has read of a connection, above which it is given no more."""
+
     def accept(
         self,
         *,
@@ -57,6 +63,7 @@ class BrokerCore(Protocol):
         peer: str = "",
         certificate: Mapping[str, Any] | None = None,
         exposed: bool = False,
+        role: str | None = None,
     ) -> ServerConnection: ...
 
     def step(self) -> Sequence[ServerConnection]: ...

@@ -61,6 +61,7 @@ class Listener:
         host: str,
         tls: ssl.SSLContext | Callable[[], ssl.SSLContext] | None,
         websocket: Callable[[], WebSocketCodec] | None = None,
+        role: str | None = None,
     ):
         self.host = host
         self.port: int = listening.getsockname()[1]
@@ -68,6 +69,7 @@ class Listener:
         self._socket = listening
         self._tls = tls
         self._websocket = websocket
+        self._role = role
         self._closed = False
 
     @property
@@ -121,7 +123,7 @@ class Listener:
             self._reactor.complain("%s cannot serve the connection from %s: %s", self.url, peer, error)
             accepted.close()
             return
-        self._reactor.admit(SocketOutlet(self._reactor, accepted, peer, layer), host)
+        self._reactor.admit(SocketOutlet(self._reactor, accepted, peer, layer, self._role), host)
 
     def close_socket(self) -> None:
         self._socket.close()
@@ -176,6 +178,7 @@ class SocketReactor:
         port: int,
         tls: ssl.SSLContext | Callable[[], ssl.SSLContext] | None = None,
         websocket: Callable[[], WebSocketCodec] | None = None,
+        role: str | None = None,
     ) -> Listener:
         """Listen at the first address of ``host``; port 0 takes a free one.
 
@@ -183,12 +186,16 @@ class SocketReactor:
         """
         if self._stop_at is not None:
             raise IllegalStateError(f"the broker {self.driver.name!r} is stopped")
-        listener = Listener(self, _bind(host, port), host, tls, websocket)
+        listener = Listener(self, _bind(host, port), host, tls, websocket, role)
         self.post(partial(self._add, listener))
+        self.begin()
+        return listener
+
+    def begin(self) -> None:
+        """Serve sockets, if that has not begun."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=f"jmsish-broker-{self.driver.name}-io", daemon=True)
             self._thread.start()
-        return listener
 
     def post(self, action: Callable[[], None]) -> None:
         self._posted.append(action)
@@ -272,10 +279,14 @@ class SocketReactor:
 
     def admit(self, outlet: SocketOutlet, host: str) -> None:
         """A connection was accepted."""
-        self._outlets.add(outlet)
         self._lobby.enter(outlet, host, monotonic())
         if not self._sweeping:
             self._sweep()
+        self.serve(outlet)
+
+    def serve(self, outlet: SocketOutlet) -> None:
+        """A connection that was accepted, or made."""
+        self._outlets.add(outlet)
         try:
             outlet.start()
         except Exception as error:

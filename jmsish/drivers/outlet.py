@@ -91,6 +91,7 @@ class SocketOutlet:
         "_posted",
         "_progress",
         "_reactor",
+        "_role",
         "_socket",
         "_stalling",
         "_wire",
@@ -102,7 +103,9 @@ class SocketOutlet:
         "peer",
     )
 
-    def __init__(self, reactor: Reactor, accepted: socket.socket, peer: str, layer: Layer | None) -> None:
+    def __init__(
+        self, reactor: Reactor, accepted: socket.socket, peer: str, layer: Layer | None, role: str | None = None
+    ) -> None:
         self.delivered = 0
         self.consumed = 0
         self.held = False
@@ -110,6 +113,7 @@ class SocketOutlet:
         self._reactor = reactor
         self._socket = accepted
         self._layer = layer
+        self._role = role
         self._lane: Lane | None = None
         self._pending: deque[bytes] = deque()
         self._wire: bytes | memoryview = b""  # what the socket has not taken of the last write
@@ -146,6 +150,7 @@ class SocketOutlet:
             certificate=layer.peer_certificate() if layer is not None else None,
             exposed=not secure and not is_loopback(self.peer.rpartition(":")[0]),
             resume=self.resume,
+            role=self._role,
         )
 
     @property

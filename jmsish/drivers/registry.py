@@ -9,7 +9,7 @@ from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.transport import PipeEnd
 from jmsish.errors import ConnectionLostError, IllegalStateError
 
-__all__ = ["connect_vm", "register", "running", "unregister"]
+__all__ = ["connect_vm", "find", "register", "running", "unregister"]
 
 # Weak: a broker that was dropped without a stop, and to which nobody is connected, is gone.
 _running: weakref.WeakValueDictionary[str, BrokerDriver] = weakref.WeakValueDictionary()
@@ -37,12 +37,17 @@ def running() -> list[str]:
         return sorted(_running)
 
 
-def connect_vm(name: str, *, identity: str | None = None) -> PipeEnd:
-    """A pipe into the broker of that name. ``identity`` is the user's name for policy; nothing is asked of it."""
+def find(name: str) -> BrokerDriver:
+    """The broker of that name; ConnectionLostError where none runs."""
     with _lock:
         driver = _running.get(name)
     if driver is None:
         others = running()
         there = "running here: " + ", ".join(map(repr, others)) if others else "none is running"
         raise ConnectionLostError(f"cannot connect to vm://{name}: no broker of that name in this process ({there})")
-    return driver.connect(f"vm://{name}", identity)
+    return driver
+
+
+def connect_vm(name: str, *, identity: str | None = None) -> PipeEnd:
+    """A pipe into the broker of that name. ``identity`` is the user's name for policy; nothing is asked of it."""
+    return find(name).connect(f"vm://{name}", identity)

@@ -23,12 +23,10 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from jmsish.drivers.alarm import Alarm
-from jmsish.drivers.asking import Asking
 from jmsish.drivers.broker_core import BrokerCore, ServerConnection, SteppedClock
-from jmsish.drivers.transport import HIGH_WATER, LOW_WATER, Outlet, PipeEnd
+from jmsish.drivers.errands import Errands
+from jmsish.drivers.transport import LOW_WATER, Outlet, PipeEnd
 from jmsish.drivers.turns import COMPANY, NEVER, ROUND, SLICE, SMALL, Lane, Share
-from jmsish.engine.handshake import trouble
-from jmsish.engine.sasl import Question
 from jmsish.errors import ConnectionLostError, IllegalStateError
 
 __all__ = ["BrokerCore", "BrokerDriver", "Lane", "ServerConnection", "SteppedClock"]
@@ -66,7 +64,7 @@ class BrokerDriver:
         self._numbers = count()
         self._stopped = False
         self._deadline: float | None = None
-        self._asking = Asking(name)
+        self.errands = Errands(name, self.call)
         self._alarm = Alarm(self._ring, f"jmsish-broker-{name}-time")
         weakref.finalize(self, self._alarm.stop).atexit = False
         if self._stepped is not None:
@@ -91,25 +89,40 @@ class BrokerDriver:
         certificate: Mapping[str, Any] | None = None,
         exposed: bool = False,
         resume: Callable[[], None] | None = None,
+        role: str | None = None,
     ) -> Lane:
         """A new connection, whose output goes to ``outlet``; the rest is as for ``accept`` of the broker.
 
         With ``resume`` its input is worked off in turns (`turns`): while its lane has a rest it should bring no more,
         and ``resume`` is called, by any thread and under the broker lock, when it may again.
         """
+        lane = self.adopt(
+            outlet,
+            lambda: self._broker.accept(
+                trusted=trusted, identity=identity, peer=peer, certificate=certificate, exposed=exposed, role=role
+            ),
+            resume,
+        )
+        assert lane is not None
+        return lane
 
-        def accept() -> Lane:
+    def adopt(
+        self, outlet: Outlet, make: Callable[[], ServerConnection | None], resume: Callable[[], None] | None = None
+    ) -> Lane | None:
+        """A connection that ``make`` makes as the owner of the broker; none where that does not want one."""
+
+        def enter() -> Lane | None:
             if self._stopped:
                 raise ConnectionLostError(f"the broker {self.name!r} is stopped")
-            connection = self._broker.accept(
-                trusted=trusted, identity=identity, peer=peer, certificate=certificate, exposed=exposed
-            )
+            connection = make()
+            if connection is None:
+                return None
             lane = Lane(connection, outlet, None if resume is None else Share(resume))
             self._lanes[lane.connection] = lane
             self._inbox.append((lane, None))  # so that its first deadline, and what it says unasked, are seen
             return lane
 
-        return self.call(accept)
+        return self.call(enter)
 
     def feed(self, lane: Lane, data: bytes | None) -> None:
         """Bytes for a connection; ``b""`` is their end, ``None`` says that its outlet has room again."""
@@ -135,6 +148,10 @@ class BrokerDriver:
                 self._alarm.set(0.0)
         if self._left:
             self.on_left()
+
+    def pump_later(self) -> None:
+        """Have the inbox served by the thread of the driver itself."""
+        self._alarm.set(0.0)
 
     def work_off(self) -> float | None:
         """As :meth:`pump`, and then some of what was left. In how many seconds to come again, having looked for what
@@ -206,32 +223,14 @@ class BrokerDriver:
             pass
         if self._broker.unfinished:
             self._alarm.set(0.0)
-        if self._broker.questions:
-            self._ask()
+        if self._broker.questions or self._broker.dials:
+            self.errands.take(self._broker)
         for lane in touched:
             if not lane.gone and (lane.over or lane.connection.closed):
                 self._finish(lane, woken)
         if self._stopped:
             for lane in list(self._lanes.values()):
                 self._finish(lane, woken)
-
-    def _ask(self) -> None:
-        questions = self._broker.questions
-        for connection, question in questions:
-            self._asking.ask(partial(self._answer, connection, question))
-        questions.clear()
-
-    def _answer(self, connection: ServerConnection, question: Question) -> None:
-        """By a thread of :class:`Asking`: ask with nothing held, then tell the connection."""
-        if connection.closed:
-            return  # It went while others were asked: what a flood leaves behind costs nothing further.
-        try:
-            answer = question()
-        except Exception as error:
-            # Its text may hold what was asked, a token for one: only where it was raised is told.
-            _log.error("who wants to log in could not be judged: %s", _place(error))
-            answer = trouble(error)
-        self.call(lambda: connection.login.answered(answer))
 
     def _receive(self, touched: list[Lane], woken: dict[Outlet, None]) -> None:
         inbox = self._inbox
@@ -324,7 +323,7 @@ class BrokerDriver:
                 continue
             outlet = lane.outlet
             try:
-                if outlet.delivered - outlet.consumed > HIGH_WATER and self._hold(lane):
+                if outlet.delivered - outlet.consumed > self._broker.high_water and self._hold(lane):
                     continue
                 data = connection.take_output()
                 if data:
@@ -338,7 +337,7 @@ class BrokerDriver:
         return taken
 
     def _hold(self, lane: Lane) -> bool:
-        """Whether to leave the output in the connection, whose backlog is above HIGH_WATER, until its reader resumes.
+        """Whether to leave the output in the connection, whose backlog is high, until its reader resumes.
 
         The broker in turn dispatches no more to a connection that holds much output, so a slow reader costs a bounded
         amount of memory. A connection that is closed adds nothing more: its last words go out in any case.
@@ -453,29 +452,21 @@ class BrokerDriver:
     def stopped(self) -> bool:
         return self._stopped
 
-    def stop(self) -> None:
-        """Say goodbye on every connection and end it. Twice is silent."""
+    def stop(self, *, farewell: bool = True) -> None:
+        """Say goodbye on every connection, unless it is to look like a crash, and end it. Twice is silent."""
 
         def close() -> None:
             if not self._stopped:
                 self._stopped = True
-                self._broker.close()
+                if farewell:
+                    self._broker.close()
 
         self.call(close)
         if self._stepped is not None:
             self._stepped.unsubscribe(self)
-        self._asking.stop()
+        self.errands.stop()
         self._alarm.stop()
         self._alarm.join(timeout=5)
-
-
-def _place(error: BaseException) -> str:
-    """The kind of an error, and where it was raised."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    where = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
-    return f"{type(error).__name__}{where}"
 
 
 def _nothing() -> None:

@@ -49,6 +49,7 @@ from .quick import take_quick
 from .sasl import SaslClient, SaslServer, Verdict
 from .session import INCOMING_WINDOW, EngineSession
 from .states import AmqpError
+from .streaming import UNREAD_LIMIT
 from .values import DecodeError
 
 __all__ = ["Engine"]
@@ -97,6 +98,7 @@ class Engine(Endpoint):
         self.properties = properties
         self.incoming_window = incoming_window
         self.discard_limit = discard_limit
+        self.unread_limit = UNREAD_LIMIT
         self.mute = False
         self._handshake = Handshake(server, sasl, hostname)
         self.is_server = server

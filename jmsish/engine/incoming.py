@@ -193,6 +193,7 @@ def take_flow(session: EngineSession, data: bytes, pos: int, end: int) -> None:
     session.set_remote_window(following, window)
     if link is not None and not link.discarding:
         link.flow_properties = properties
+        link.echo_asked = bool(echo)
         if link.is_sender:
             _credit(link, count, credit, bool(drain))
         else:
@@ -204,7 +205,7 @@ def take_flow(session: EngineSession, data: bytes, pos: int, end: int) -> None:
     if echo:
         if link is None:
             session.write_flow(echo=False)
-        else:
+        elif not link.relays_echo:
             session.write_link_flow(link, echo=False)
 
 

@@ -68,6 +68,7 @@ class Link(Endpoint):
         "discarded",
         "discarding",
         "drain",
+        "echo_asked",
         "fast_key",
         "fast_limit",
         "fast_size",
@@ -92,6 +93,7 @@ class Link(Endpoint):
         "properties",
         "queued",
         "rcv_settle_mode",
+        "relays_echo",
         "remote_desired_capabilities",
         "remote_handle",
         "remote_max_message_size",
@@ -123,6 +125,7 @@ class Link(Endpoint):
         self.limit = 0
         self.initial_delivery_count = 0
         self.drain = False
+        self.relays_echo = self.echo_asked = False  # the owner answers an echo; the last flow asked for one
         self.mute = False
         # Sender: whether its transfers may leave before dispositions that were said before them, so that these gather.
         self.overtakes = False

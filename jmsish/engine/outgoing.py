@@ -155,3 +155,10 @@ def resume(engine: Engine) -> None:
     sessions, engine.throttled = engine.throttled, []
     for session in (*sessions[1:], *sessions[:1]):
         session.pump()
+
+
+def flush_dispositions(engine: Engine) -> None:
+    """Write what was said of deliveries before what is said next, in whatever session."""
+    for session in engine.unflushed:
+        if session.batch_state is not None:
+            session.flush_dispositions()

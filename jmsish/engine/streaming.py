@@ -141,6 +141,11 @@ class IncomingStream:
             self._awaited = False
             self._session.engine.report((ARRIVED, self._delivery.link, self._delivery))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all that came was taken."""
+        return not self._parts
+
     def await_more(self) -> bool:
         """Whether there is something to be taken; if not, the next part that comes is reported as ARRIVED."""
         self._awaited = not self._parts
@@ -168,7 +173,7 @@ class IncomingStream:
 
 def weigh(session: EngineSession) -> None:
     """Hold the window back, or let it open, by what is unread and who waits."""
-    held_back = session.unread >= UNREAD_LIMIT and not session.wanted
+    held_back = session.unread >= session.engine.unread_limit and not session.wanted
     if held_back is session.held_back:
         return
     session.held_back = held_back

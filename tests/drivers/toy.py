@@ -137,6 +137,8 @@ class ToyBroker:
         self.faults = 0
         self.asked: dict[str, Callable[[], Any]] = {}
         self.questions: list[tuple[ToyConnection, Callable[[], Any]]] = []
+        self.dials: list[Any] = []
+        self.high_water = 1 << 20
 
     def accept(
         self,
@@ -146,6 +148,7 @@ class ToyBroker:
         peer: str = "",
         certificate: Mapping[str, Any] | None = None,
         exposed: bool = False,
+        role: str | None = None,
     ) -> ToyConnection:
         connection = ToyConnection(self, trusted, identity, peer)
         connection.certificate, connection.exposed = certificate, exposed

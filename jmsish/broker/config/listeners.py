@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from jmsish.broker.config.faults import Table
+from jmsish.broker.config.network import ROLES, RouterConfig, check_listener_role
 
 TLS_KEYS: Final = ("certificate", "key", "key_password", "client_ca", "require_client_certificate")
 LISTENER_KEYS: Final = ("host", "port", "role", "protocol", "origins", *TLS_KEYS, "allow_insecure")
@@ -32,17 +33,19 @@ class ListenerConfig:
     require_client_certificate: bool = False
     allow_insecure: bool = False
     """Whether to serve other machines without TLS, or without asking who they are."""
+    role: str = "normal"
+    """Who comes in there: clients, or by ``"inter-router"`` and ``"edge"`` other routers."""
 
 
-def read_listeners(config: Table) -> tuple[ListenerConfig, ...]:
+def read_listeners(config: Table, router: RouterConfig) -> tuple[ListenerConfig, ...]:
     """The listeners in their order."""
-    return tuple(map(_listener, config.list_of("listeners")))
+    return tuple(_listener(table, router) for table in config.list_of("listeners"))
 
 
-def _listener(table: Table) -> ListenerConfig:
+def _listener(table: Table, router: RouterConfig) -> ListenerConfig:
     table.check_keys(LISTENER_KEYS)
-    if table.get("role", "normal") != "normal":
-        table.faults.add(f"the role {table.get('role')!r} in {table.where} is not supported in this version")
+    role = table.choice("role", ROLES, "normal")
+    check_listener_role(table, role, router)
     host = table.text("host", "127.0.0.1")
     port = table.get("port", 5672)
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
@@ -59,6 +62,7 @@ def _listener(table: Table) -> ListenerConfig:
         origins,
         **_tls(table),
         allow_insecure=table.flag("allow_insecure"),
+        role=role,
     )
 
 

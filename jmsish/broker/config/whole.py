@@ -18,6 +18,15 @@ from jmsish.broker.config.exchanges import ExchangeConfig, bindings_of, exchange
 from jmsish.broker.config.faults import Faults, Table
 from jmsish.broker.config.limits import MAX_TRANSACTION_SIZE, read_policy
 from jmsish.broker.config.listeners import ListenerConfig, read_listeners
+from jmsish.broker.config.network import (
+    ConnectorConfig,
+    LinkRouteConfig,
+    RouterConfig,
+    read_connectors,
+    read_link_routes,
+    read_multicast,
+    read_router,
+)
 from jmsish.broker.config.queues import read_queues
 from jmsish.broker.config.users import read_users
 from jmsish.broker.config.vhosts import read_vhosts
@@ -27,18 +36,9 @@ from jmsish.broker.users import User
 from jmsish.broker.vhosts import DEFAULT, MAX_CONNECTIONS, VhostSettings
 
 SECTIONS: Final = (
-    "policy",
-    "authentication",
-    "users",
-    "vhosts",
-    "queues",
-    "exchanges",
-    "bindings",
-    "listeners",
-    "limits",
-)
-NOT_YET: Final = ("connectors", "link_routes", "addresses", "router")
-"""Sections that the reference knows and this version does not serve: refused by name, never silently ignored."""
+    "policy", "authentication", "users", "vhosts", "limits", "queues", "exchanges", "bindings", "listeners", "router",
+    "connectors", "link_routes", "addresses",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,11 @@ class BrokerConfig:
     listeners: tuple[ListenerConfig, ...] = ()
     caps: Caps = Caps()
     """What one peer may cost: the section ``[limits]``."""
+    router: RouterConfig = RouterConfig("", "standalone")
+    connectors: tuple[ConnectorConfig, ...] = ()
+    link_routes: tuple[LinkRouteConfig, ...] = ()
+    multicast: tuple[str, ...] = ()
+    """Prefixes of the addresses whose messages go to all who receive from them."""
 
     @classmethod
     def from_mapping(cls, config: Mapping[str, Any] | BrokerConfig | None) -> BrokerConfig:
@@ -82,9 +87,11 @@ class BrokerConfig:
             return config
         faults = Faults()
         whole = Table(config, "the configuration", faults)
-        whole.check_keys(SECTIONS, NOT_YET)
+        whole.check_keys(SECTIONS)
         queues = read_queues(whole)
         exchanges = exchanges_of(whole)
+        router = read_router(whole)
+        connectors = read_connectors(whole, router)
         read = cls(
             **read_policy(whole),
             authentication=read_authentication(whole),
@@ -93,8 +100,12 @@ class BrokerConfig:
             queues=queues,
             exchanges=exchanges,
             bindings=bindings_of(whole, exchanges, queues),
-            listeners=read_listeners(whole),
+            listeners=read_listeners(whole, router),
             caps=read_limits(whole),
+            router=router,
+            connectors=connectors,
+            link_routes=read_link_routes(whole, connectors),
+            multicast=read_multicast(whole),
         )
         if 0 < read.max_queues < len(queues):
             faults.add(f"[policy] max_queues is {read.max_queues}, and [queues] has {len(queues)}")

@@ -1,0 +1,149 @@
+"""The sections of a router: ``[router]``, ``[[connectors]]``, ``[[link_routes]]`` and ``[addresses]``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from jmsish.broker.config.faults import Table
+
+MODES: Final = ("standalone", "interior", "edge")
+ROLES: Final = ("normal", "inter-router", "edge")
+SCHEMES: Final = ("amqp", "amqps", "vm")
+ID_LIMIT: Final = 127
+"""Octets of a router id: it travels in an open, which has 512."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouterConfig:
+    """That the broker is a router, and which."""
+
+    id: str
+    mode: str
+
+    @property
+    def is_router(self) -> bool:
+        """Whether it holds no queues, but forwards."""
+        return self.mode != "standalone"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorConfig:
+    """A connection that the router makes and keeps."""
+
+    url: str
+    role: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRouteConfig:
+    """Links whose address begins with ``prefix`` go to the broker of a connector."""
+
+    prefix: str
+    connector: str
+
+
+def read_router(config: Table) -> RouterConfig:
+    """Which router this is; a stand-alone broker where nothing is said."""
+    if "router" not in config:
+        return RouterConfig("", "standalone")
+    table = config.table_of("router")
+    table.check_keys(("id", "mode"))
+    mode = table.choice("mode", MODES, "standalone")
+    router = table.text("id", "")
+    if mode != "standalone" and not router:
+        table.faults.add(f"{table.where} id is missing: a router of the mode {mode!r} has a name in its network")
+    if len(router.encode("utf-8", "replace")) > ID_LIMIT:
+        table.wrong("id", f"a name of {ID_LIMIT} octets at most")
+    return RouterConfig(router, mode)
+
+
+def read_connectors(config: Table, router: RouterConfig) -> tuple[ConnectorConfig, ...]:
+    """The connectors in their order; each has a name of its own."""
+    found: dict[str, ConnectorConfig] = {}
+    for number, table in enumerate(config.list_of("connectors"), 1):
+        table.check_keys(("url", "role", "name"))
+        role = table.choice("role", ROLES, "normal")
+        url = table.text("url", "")
+        name = table.text("name", f"connector-{number}")
+        fault = connector_fault(url, role, router) if url else "url is missing: whom is it to dial?"
+        if fault is not None:
+            table.faults.add(f"{table.where} {fault}")
+        if name in found:
+            table.faults.add(f"{table.where} name {name!r} is that of another connector")
+        found[name] = ConnectorConfig(url, role, name)
+    return tuple(found.values())
+
+
+def connector_fault(url: str, role: str, router: RouterConfig) -> str | None:
+    """What is wrong with a connector, if anything is."""
+    if role not in ROLES:
+        return f"role must be one of {', '.join(ROLES)}, not {role!r}"
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises for one that is no number
+    except ValueError as error:
+        return f"url {url!r}: {error}"
+    if parts.scheme not in SCHEMES or not parts.netloc:
+        return f"url must be a URL like amqp://host:port, amqps://host:port or vm://name, not {url!r}"
+    if not router.is_router:
+        return "a connector is of use to a router only: give [router] an id and a mode, interior or edge"
+    if role == "inter-router" and router.mode != "interior":
+        return "role 'inter-router' joins two interior routers, and this one is an edge"
+    if role == "edge" and router.mode != "edge":
+        return "role 'edge' is the uplink of an edge, and this router is an interior"
+    return None
+
+
+def check_listener_role(table: Table, role: str, router: RouterConfig) -> None:
+    """Doors for routers are those of an interior router."""
+    if role != "normal" and router.mode != "interior":
+        table.faults.add(f"{table.where} role {role!r} is a door of an interior router, and this is none")
+
+
+def read_link_routes(config: Table, connectors: tuple[ConnectorConfig, ...]) -> tuple[LinkRouteConfig, ...]:
+    """The prefixes that lead to a connector of the role normal."""
+    named = {connector.name: connector for connector in connectors}
+    found: dict[str, LinkRouteConfig] = {}
+    for table in config.list_of("link_routes"):
+        table.check_keys(("prefix", "connector"))
+        prefix, connector = table.text("prefix", ""), table.text("connector", "")
+        if not prefix:
+            table.faults.add(f"{table.where} prefix is missing: which addresses are to go there?")
+        elif prefix in found:
+            table.faults.add(f"{table.where} prefix {prefix!r} leads to another connector already")
+        if connector not in named:
+            table.faults.add(
+                f"{table.where} connector {connector!r} is not among [[connectors]]: {', '.join(named) or 'none is'}"
+            )
+        elif named[connector].role != "normal":
+            table.faults.add(
+                f"{table.where} connector {connector!r} leads to a router: a link route needs one of the role normal"
+            )
+        found.setdefault(prefix, LinkRouteConfig(prefix, connector))
+    return tuple(found.values())
+
+
+def read_multicast(config: Table) -> tuple[str, ...]:
+    """Prefixes of addresses whose messages go to everybody."""
+    table = config.table_of("addresses")
+    table.check_keys(("multicast",))
+    prefixes: tuple[str, ...] = table.texts("multicast")
+    if "" in prefixes:
+        table.faults.add(f"{table.where} multicast has an empty prefix, which would be every address")
+    return prefixes
+
+
+__all__ = [
+    "ConnectorConfig",
+    "LinkRouteConfig",
+    "RouterConfig",
+    "check_listener_role",
+    "connector_fault",
+    "read_connectors",
+    "read_link_routes",
+    "read_multicast",
+    "read_router",
+]

@@ -1,0 +1,116 @@
+"""A mobile address: it is wherever somebody receives from it, and messages go to the nearest (R6, R9)."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from jmsish.broker.network.reach import ADDRESS
+
+if TYPE_CHECKING:
+    from jmsish.broker.network.connection import RouterConnection
+    from jmsish.broker.network.egress import Egress
+    from jmsish.broker.network.ingress import Branch
+    from jmsish.broker.network.node import RouterNode
+    from jmsish.broker.network.passage import Passage
+
+
+class Address:
+    """One address as this router knows it: who receives from it here, and who sends to it."""
+
+    __slots__ = ("_turn", "_woken", "branches", "is_multicast", "key", "name", "node", "receivers")
+
+    def __init__(self, node: RouterNode, name: str, *, is_multicast: bool) -> None:
+        self.node = node
+        self.name = name
+        self.key = ADDRESS + name
+        self.is_multicast = is_multicast
+        self.receivers: list[Egress] = []
+        self.branches: dict[Branch, None] = {}
+        self._turn = 0
+        self._woken = False
+
+    def __repr__(self) -> str:
+        return f"<Address {self.name!r}{' multicast' if self.is_multicast else ''}>"
+
+    # --- who is there
+
+    def is_reachable(self, but: RouterConnection | None = None) -> bool:
+        """Whether somebody receives from it, here or over a neighbour other than ``but``."""
+        return self.node.reach.distance(self.key, but) is not None
+
+    def add_receiver(self, egress: Egress) -> None:
+        self.receivers.append(egress)
+        if self.node.reach.begin(self.key):
+            self.reach_changed()
+        self.wake()
+
+    def remove_receiver(self, egress: Egress) -> None:
+        if egress in self.receivers:
+            self.receivers.remove(egress)
+            if self.node.reach.end(self.key):
+                self.reach_changed()
+            self.wake()
+        self.node.perhaps_unused(self)
+
+    def remove_branch(self, branch: Branch) -> None:
+        self.branches.pop(branch, None)
+        self.node.perhaps_unused(self)
+
+    def reach_changed(self, *, torn: bool = False) -> None:
+        """There is a way, none, or another one; ``torn`` if that is so because a connection was lost."""
+        for branch in list(self.branches):
+            branch.reach_changed(torn=torn)
+        self.wake()
+
+    # --- messages
+
+    def wake(self) -> None:
+        """Something may be able to move: it is looked at in the next step."""
+        if not self._woken:
+            self._woken = True
+            self.node.wake(self)
+
+    def serve(self) -> None:
+        """Move what can move, a message of each sender in turn."""
+        self._woken = False
+        for egress in list(self.receivers):
+            if egress.queue:
+                egress.flush()
+        moving = [branch for branch in self.branches if branch.waiting]
+        while moving:
+            moving = [branch for branch in moving if branch.waiting and self._send_next(branch)]
+
+    def _send_next(self, branch: Branch) -> bool:
+        passage = branch.waiting[0]
+        targets = self._all(branch, passage) if self.is_multicast else self._closest(branch)
+        if not targets:
+            return False
+        branch.waiting.popleft()
+        passage.start(targets)
+        return True
+
+    def _closest(self, branch: Branch) -> list[Egress]:
+        """The one it goes to, of those that are nearest, if one of them can take it now: each in turn."""
+        nearest = self.receivers or self._nearest_ways(branch)
+        self._turn += 1
+        for index in range(len(nearest)):
+            egress = nearest[(self._turn + index) % len(nearest)]
+            if egress.can_take:
+                return [egress]
+        return []
+
+    def _nearest_ways(self, branch: Branch) -> list[Egress]:
+        ways = list(self.node.reach.ways(self.key, branch.origin))
+        shortest = min((hops for hops, _ in ways), default=0)
+        return [branch.link_to(neighbour) for hops, neighbour in ways if hops == shortest]
+
+    def _all(self, branch: Branch, passage: Passage) -> list[Egress]:
+        """All it goes to, if each can take it; a large one leaves everywhere at once, and does not wait anywhere."""
+        onward = [branch.link_to(neighbour) for _, neighbour in self.node.reach.ways(self.key, branch.origin)]
+        targets = list(chain(self.receivers, onward))
+        if passage.incoming is None:
+            ready = all(egress.can_queue for egress in targets)
+        else:
+            ready = all(egress.can_take for egress in targets)
+        return targets if ready else []

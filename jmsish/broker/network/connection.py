@@ -1,0 +1,491 @@
+"""One connection of a router: to a client, or to a neighbour, whichever end dialled.
+
+As in `jmsish.broker.connection`, what comes is worked off in the order of the frames, and nothing moves between links
+before the router's step. The context of a link is the end of it on this side; of a session, the list of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
+
+from jmsish.broker.connection import FAREWELL, GRACE
+from jmsish.broker.grants import PERMISSIVE, Grant
+from jmsish.broker.login import Login
+from jmsish.broker.network.attach import answer
+from jmsish.broker.network.connectors import Connector
+from jmsish.broker.network.control import Listener, Teller
+from jmsish.broker.network.doors import INTER_ROUTER, NORMAL, Hello, not_allowed
+from jmsish.broker.network.egress import Egress
+from jmsish.broker.network.ingress import Ingress
+from jmsish.broker.network.linkroutes import Through
+from jmsish.broker.network.opening import opened
+from jmsish.broker.network.passage import Passage
+from jmsish.broker.network.reach import RingError
+from jmsish.broker.network.relay import RelaySession
+from jmsish.broker.network.relay_ends import RelayIn
+from jmsish.broker.oversize import Oversize
+from jmsish.broker.refusals import Refusal
+from jmsish.broker.remote_hosts import host_of
+from jmsish.engine import events
+from jmsish.engine.conditions import EngineStateError
+from jmsish.engine.outcomes import AmqpError, Source, Target
+from jmsish.engine.oversize import limit_messages
+
+if TYPE_CHECKING:
+    from jmsish.broker.network.address import Address
+    from jmsish.broker.network.node import RouterNode
+    from jmsish.broker.network.updates import Update
+    from jmsish.broker.transactions import Transaction
+    from jmsish.engine.delivery import Delivery
+    from jmsish.engine.engine import Engine
+    from jmsish.engine.link import Link
+    from jmsish.engine.session import EngineSession
+
+FULL: Final = 1 << 17
+"""Octets of output that wait to be taken, from which on nothing more is moved to a connection."""
+
+Terminal = Egress | Ingress | Listener | Teller | RelayIn
+Dialled = Connector | Through
+"""What has dialled a connection."""
+
+
+class RouterConnection:
+    """A connection inside the router: bytes in, bytes out, deadline out."""
+
+    def __init__(
+        self,
+        node: RouterNode,
+        engine: Engine,
+        number: int,
+        *,
+        identity: str | None = None,
+        peer: str = "",
+        door: str | None = NORMAL,
+        connector: Dialled | None = None,
+    ) -> None:
+        self.node = node
+        self.engine = engine
+        self.number = number
+        self.identity = identity
+        self.peer = peer
+        self.door = door
+        """The role of the listener it came in by; None where any will do."""
+        self.connector = connector
+        self.container_id = ""
+        self.transactions: dict[bytes, Transaction] = {}
+        """None: those of a client are at the broker of its link routes."""
+        self.grant: Grant = PERMISSIVE
+        self.admitted = False
+        """Policy has let it in, and counts it."""
+        self.neighbour: Hello | None = None
+        self.teller: Teller | None = None
+        self.ended = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self.login = Login(self)
+        self.sessions: list[EngineSession] = []
+        self._continued: dict[EngineSession, RelaySession] = {}
+        """Sessions of ours that continue those of others."""
+        self._held: dict[Callable[[], None], None] = {}
+        self._stalled: dict[Callable[[], None], None] = {}
+        self._graces: list[tuple[float | None, Egress]] = []
+        self._links = 0
+        self._oversize = Oversize(self)
+        self._at_hand: list[tuple[Any, ...]] = []
+        """Events that are worked off; a close from here drops the rest of them."""
+        self._farewell: float | None = None
+        """When the answer to our close is awaited no longer."""
+
+    def __repr__(self) -> str:
+        what = f"router {self.neighbour.router!r}" if self.neighbour else f"client {self.container_id!r}"
+        return f"<RouterConnection {self.number} {what} {self.peer}>"
+
+    @property
+    def host(self) -> str:
+        """Where it comes from."""
+        return host_of(self.peer)
+
+    @property
+    def broker(self) -> RouterNode:
+        """What this is a connection of."""
+        return self.node
+
+    @property
+    def is_neighbour(self) -> bool:
+        """Whether the peer is a router of this network."""
+        return self.neighbour is not None
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether the peer is a broker at the end of a link route."""
+        return self.connector is not None and self.connector.role == NORMAL
+
+    @property
+    def max_message_size(self) -> int:
+        """What is enforced here: what comes from clients and from an edge below is checked, nothing else (W10, 3.2)."""
+        trusted = self.is_neighbour and (self.connector is not None or self.neighbour_role == INTER_ROUTER)
+        return 0 if trusted else self.grant.max_message_size
+
+    @property
+    def neighbour_role(self) -> str:
+        return NORMAL if self.neighbour is None else self.neighbour.role
+
+    @property
+    def is_open(self) -> bool:
+        """The peer has said who it is, and opened."""
+        return self.engine.remote is not None
+
+    @property
+    def unsent(self) -> int:
+        """Octets of output that were not taken."""
+        return self.engine.out_size
+
+    # --- bytes and time
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more will be read or written."""
+        return self.engine.closed
+
+    def receive(self, data: bytes) -> None:
+        """Bytes from the peer."""
+        self.engine.receive(data)
+        self.work()
+
+    def receive_eof(self) -> None:
+        """The peer is gone."""
+        self.engine.receive_eof()
+        self.work()
+        self.end("the connection was lost")
+
+    def take_output(self) -> bytes:
+        """Bytes for the peer. Taken, they make room for more."""
+        data = self.engine.take_output()
+        if self._stalled:
+            stalled, self._stalled = self._stalled, {}
+            for resume in stalled:
+                resume()
+        if self.engine.out_size:
+            self.touched()
+        return data
+
+    def tick(self, now: float) -> float | None:
+        """Let time pass (monotonic seconds); when to come back."""
+        deadline = self.engine.tick(now)
+        self.work()
+        if self._graces:
+            deadline = _earlier(deadline, self._pass_graces(now))
+        if self._oversize:
+            deadline = _earlier(deadline, self._oversize.pass_time(now))
+        if self._farewell is not None:
+            deadline = _earlier(deadline, self._await_close(now))
+        return deadline
+
+    @property
+    def is_full(self) -> bool:
+        """So much waits to be taken that nothing more is to be moved here for now."""
+        return self.engine.out_size >= FULL
+
+    def stall(self, resume: Callable[[], None]) -> None:
+        """Call ``resume`` when output has been taken."""
+        self._stalled[resume] = None
+        self.touched()
+
+    def hold(self, resume: Callable[[], None]) -> None:
+        """Call ``resume`` when the peer may have let more go."""
+        self._held[resume] = None
+
+    def touched(self) -> None:
+        """There may be output."""
+        self.node.touch(self)
+
+    def work(self) -> None:
+        """Do what the engine has seen since."""
+        self.touched()
+        events = self._at_hand = self.engine.take_events()
+        for event in events:
+            _ACTS[event[0]](self, *event[1:])
+        events.clear()
+        if self._held:
+            held, self._held = self._held, {}
+            for resume in held:
+                resume()
+
+    # --- the opening
+
+    def _opened(self) -> None:
+        opened(self)
+        limit_messages(self.engine, self.max_message_size, self._at_hand)
+
+    @property
+    def is_closing(self) -> bool:
+        """The peer's close is at hand: it says why we are not let in."""
+        return any(event[0] == events.CLOSED for event in self._at_hand)
+
+    def refuse(self, text: str, condition: str = "amqp:not-allowed") -> None:
+        """Let the peer go, with a word why."""
+        error = AmqpError(condition, text) if condition != "amqp:not-allowed" else not_allowed(text)
+        self.node.refused(self, text)
+        self.close(error)
+
+    def learn(self, update: Update) -> None:
+        """What the neighbour tells."""
+        try:
+            changed = self.node.reach.learn(self, update.add, update.remove)
+        except RingError as ring:
+            self.refuse(
+                f"the router {ring.router!r} is known to {self.node.router!r} by another way: the network would have a "
+                "ring, or two routers of one id"
+            )
+            return
+        self.node.reach_changed(changed)
+
+    def reach_out(self, address: Address, incoming: Link) -> Egress:
+        """A link to the neighbour for the messages of one that comes in (R4), in a session of its own if it can be."""
+        try:
+            session = self.engine.begin()
+            session.context = []
+            self.sessions.append(session)
+        except EngineStateError:
+            assert self.teller is not None
+            session = self.teller.link.session
+        self._links += 1
+        link = session.sender(
+            f"{self.node.router}:{self.number}:{self._links}",
+            source=Source(address=address.name),
+            target=Target(address=address.name, capabilities=("topic",) if address.is_multicast else ()),
+            rcv_settle_mode=incoming.rcv_settle_mode,
+        )
+        egress = link.context = Egress(self, link, address, is_local=False)
+        session.context.append(egress)
+        self.touched()
+        return egress
+
+    def begin_session(self, relay: RelaySession) -> EngineSession:
+        """A session that continues one of another connection."""
+        session = self.engine.begin()
+        session.context = []
+        self.sessions.append(session)
+        self._continued[session] = relay
+        self.touched()
+        return session
+
+    def end_session(self, session: EngineSession) -> None:
+        """What it continued has ended."""
+        self._continued.pop(session, None)
+        if session in self.sessions:
+            self.sessions.remove(session)
+            session.context.clear()
+            session.end()
+            self.touched()
+
+    def closed_link(self, link: Link) -> None:
+        """A link that was made by :meth:`reach_out` is not needed any more; its session goes with it."""
+        session = link.session
+        if session.context and link.context in session.context:
+            session.context.remove(link.context)
+        if not session.context and session in self.sessions:
+            self.sessions.remove(session)
+            session.end()
+        self.touched()
+
+    # --- events
+
+    def _closed(self, error: AmqpError | None) -> None:
+        self.end("the peer closed the connection" if error is None else str(error))
+        self.engine.close()
+
+    def _begun(self, session: EngineSession) -> None:
+        if session.local_open or session.local_closed:
+            return
+        session.context = []
+        self.sessions.append(session)
+        session.accept_begin()
+
+    def _ended(self, session: EngineSession, error: AmqpError | None) -> None:
+        if session in self.sessions:
+            self.sessions.remove(session)
+            session.end()
+            self._lose_session(session, error)
+
+    def _attached(self, link: Link) -> None:
+        if self.ended:
+            return
+        terminal = link.context
+        if terminal is not None:
+            terminal.attached()
+            return
+        try:
+            link.context = answer(self, link)
+        except Refusal as refusal:
+            link.refuse(refusal.error)
+            return
+        link.session.context.append(link.context)
+
+    def _detached(self, link: Link, closed: bool, error: AmqpError | None) -> None:
+        terminal: Terminal | None = link.context
+        if terminal is None:
+            link.detach(closed=closed)
+            return
+        if terminal in link.session.context:
+            link.session.context.remove(terminal)
+            terminal.detached(closed, error)
+
+    def _flowed(self, link: Link, properties: Mapping[Any, Any] | None) -> None:
+        terminal = link.context
+        if isinstance(terminal, (Egress, Teller, RelayIn)):
+            terminal.flowed()
+
+    def _delivered(self, link: Link, delivery: Delivery) -> None:
+        terminal = link.context
+        if isinstance(terminal, (Ingress, Listener, RelayIn)) and not terminal.over:
+            terminal.delivered(delivery)
+
+    def _partial(self, link: Link, delivery: Delivery) -> None:
+        terminal = link.context
+        # One that has come whole meanwhile is reported so, too.
+        if isinstance(terminal, (Ingress, RelayIn)) and not terminal.over and not delivery.complete:
+            terminal.began(delivery)
+
+    def _arrived(self, link: Link, delivery: Delivery) -> None:
+        if isinstance(link.context, (Ingress, RelayIn)):
+            link.context.more_came(delivery)
+
+    def _sent(self, link: Link, delivery: Delivery) -> None:
+        if isinstance(link.context, Egress):
+            link.context.sent(delivery)
+
+    def _aborted(self, link: Link, delivery: Delivery) -> None:
+        if delivery.oversize:
+            self._oversize.ended(link, delivery)
+        elif isinstance(link.context, (Ingress, RelayIn)) and not link.context.over:
+            link.context.aborted(delivery)
+
+    def _disposed(
+        self, session: EngineSession, deliveries: list[Delivery], state: Any, settled: bool, sender_role: bool
+    ) -> None:
+        for delivery in deliveries:
+            terminal = delivery.link.context
+            if isinstance(terminal, Egress) and not sender_role:
+                terminal.disposed(delivery, state, settled)
+            elif isinstance(terminal, (Ingress, RelayIn)) and sender_role and settled:
+                terminal.settled(delivery)
+
+    def _failed(self, error: AmqpError) -> None:
+        self.end(str(error))
+
+    def _authenticated(self, identity: str | None, mechanism: str) -> None:
+        self.identity = identity
+
+    def _too_large(self, link: Link, delivery: Delivery) -> None:
+        terminal = link.context
+        if isinstance(terminal, (Ingress, RelayIn)) and isinstance(delivery.context, Passage):
+            terminal.aborted(delivery)  # at once, whenever it is answered: the copies under way are taken back
+        self._oversize.begun(link, delivery)
+
+    def _too_large_ended(self, link: Link, delivery: Delivery) -> None:
+        self._oversize.ended(link, delivery)
+
+    def census(self) -> tuple[int, int, int]:
+        """How many sessions there are, links on which the peer sends, and links on which it receives."""
+        links = [terminal.link for session in self.sessions for terminal in session.context]
+        receivers = sum(link.is_sender for link in links)
+        return len(self.sessions), len(links) - receivers, receivers
+
+    # --- endings
+
+    def grant_grace(self, egress: Egress) -> None:
+        """The receiver closed a link: what it holds it may still dispose of for a moment (W16)."""
+        self._graces.append((None, egress))
+
+    def _pass_graces(self, now: float) -> float | None:
+        graces = [(now + GRACE if due is None else due, egress) for due, egress in self._graces]
+        self._graces = [(due, egress) for due, egress in graces if due > now]
+        for due, egress in graces:
+            if due <= now:
+                egress.give_back()
+        return min((due for due, _ in self._graces if due is not None), default=None)
+
+    def _lose_session(self, session: EngineSession, error: AmqpError | None) -> None:
+        self.node.link_routes.session_lost(session)
+        relay = self._continued.pop(session, None)
+        if relay is not None:
+            relay.far_lost(error or AmqpError("amqp:session:ended", "the broker ended the session"))
+        terminals: list[Terminal] = session.context
+        for terminal in list(terminals):
+            terminal.lost()
+        terminals.clear()
+        graces = [egress for _, egress in self._graces if egress.link.session is session]
+        self._graces = [(due, egress) for due, egress in self._graces if egress.link.session is not session]
+        for egress in graces:
+            egress.give_back()
+        session.outgoing.clear()
+        session.incoming.clear()
+
+    def end(self, reason: str) -> None:
+        """The connection is over: what was learned over it goes first, so that nothing is sent that way again."""
+        if self.ended:
+            return
+        self.ended = True
+        self.node.forget(self)
+        sessions, self.sessions = self.sessions, []
+        for session in sessions:
+            self._lose_session(session, AmqpError("amqp:not-found", f"the way to the broker is lost: {reason}"))
+        self._stalled.clear()
+        if self.connector is not None:
+            self.connector.lost(reason)
+
+    def turn_away(self) -> None:
+        """There are too many: the end, before anything was said."""
+        self.ended = True
+        self.engine.close()
+
+    def close(self, error: AmqpError | None) -> None:
+        """Say goodbye from here."""
+        self.end("closed" if error is None else error.description or error.condition)
+        self.engine.close(error)
+        self._at_hand.clear()
+        self._farewell = inf
+        self.touched()
+
+    def _await_close(self, now: float) -> float | None:
+        """The peer has a moment to answer our close; when it is over, if it has not."""
+        assert self._farewell is not None
+        if self._farewell == inf:
+            self._farewell = now + FAREWELL
+        if self._farewell > now and not self.engine.closed:
+            return self._farewell
+        self._farewell = None
+        self.engine.stop_reading()
+        self.touched()
+        return None
+
+
+def _earlier(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+_ACTS: Final[dict[int, Callable[..., None]]] = {
+    events.OPENED: RouterConnection._opened,
+    events.CLOSED: RouterConnection._closed,
+    events.BEGUN: RouterConnection._begun,
+    events.ENDED: RouterConnection._ended,
+    events.ATTACHED: RouterConnection._attached,
+    events.DETACHED: RouterConnection._detached,
+    events.FLOWED: RouterConnection._flowed,
+    events.DELIVERED: RouterConnection._delivered,
+    events.ABORTED: RouterConnection._aborted,
+    events.DISPOSED: RouterConnection._disposed,
+    events.FAILED: RouterConnection._failed,
+    events.AUTHENTICATED: RouterConnection._authenticated,
+    events.OVERSIZE: RouterConnection._too_large,
+    events.OVERSIZE_ENDED: RouterConnection._too_large_ended,
+    events.PARTIAL: RouterConnection._partial,
+    events.ARRIVED: RouterConnection._arrived,
+    events.SENT: RouterConnection._sent,
+    events.ASKED: lambda connection, question: connection.login.asked(question),
+    events.JUDGED: lambda connection, verdict: connection.login.judged(verdict),
+}

@@ -1,0 +1,188 @@
+"""A link on which a router sends: to a receiver that attached it, or to a neighbour for one incoming link (R4)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from jmsish.broker.network.passage import Copy
+from jmsish.engine.delivery import Delivery
+from jmsish.engine.outcomes import AmqpError, DeliveryState
+from jmsish.engine.streaming import OutgoingStream
+
+if TYPE_CHECKING:
+    from jmsish.broker.network.connection import RouterConnection
+    from jmsish.engine.link import Link
+
+QUEUE_LIMIT = 250
+"""Copies of multicast messages that wait for one slow receiver; then their senders wait."""
+
+
+class Origin(Protocol):
+    """Where the messages of a link come from."""
+
+    def wake(self) -> None:
+        """Something may be able to move."""
+
+    def remove_receiver(self, egress: Egress) -> None:
+        """A receiver is gone."""
+
+
+class Egress:
+    """One such link; ``is_local`` where a receiver attached it.
+
+    Of a link the frames of one delivery follow each other (Part 2, 2.6.14), so while a large one leaves as it comes in,
+    others wait.
+    """
+
+    __slots__ = ("address", "amid", "connection", "gone", "is_local", "link", "queue")
+
+    def __init__(self, connection: RouterConnection, link: Link, address: Origin, *, is_local: bool) -> None:
+        self.connection = connection
+        self.link = link
+        self.address = address
+        self.is_local = is_local
+        self.queue: deque[Copy] = deque()
+        self.amid: Copy | None = None
+        """The large one that is leaving."""
+        self.gone = False
+
+    # --- sending
+
+    @property
+    def can_take(self) -> bool:
+        """Whether a message can leave now."""
+        link = self.link
+        return link.credit > 0 and self.amid is None and not self.gone and not self.queue and self._has_room()
+
+    @property
+    def can_queue(self) -> bool:
+        """Whether a message can leave now or wait here."""
+        return len(self.queue) < QUEUE_LIMIT
+
+    def _has_room(self) -> bool:
+        if not self.connection.is_full and not self.link.session.backlog:
+            return True
+        self.connection.stall(self.address.wake)
+        return False
+
+    def take(self, copy: Copy) -> None:
+        """Send a copy, or let it wait for credit."""
+        if self.queue or self.amid is not None or self.link.credit <= 0:
+            self.queue.append(copy)
+        else:
+            self._send(copy)
+
+    def flush(self) -> None:
+        """Send what waited for credit."""
+        while self.queue and self.link.credit > 0 and self.amid is None and not self.gone and self._has_room():
+            self._send(self.queue.popleft())
+
+    def _send(self, copy: Copy) -> None:
+        passage, link = copy.passage, self.link
+        source = passage.delivery
+        self.connection.touched()
+        if passage.incoming is None:
+            copy.delivery = link.send(
+                source.payload,
+                state=source.remote_state,
+                settled=passage.settled,
+                context=copy,
+                message_format=source.message_format,
+            )
+            passage.sent(copy)
+        else:
+            copy.stream = OutgoingStream(link, state=source.remote_state, settled=passage.settled, context=copy)
+            copy.delivery = copy.stream.delivery
+            self.amid = copy
+
+    def left(self, copy: Copy) -> None:
+        """The last part of a large one was given to the link, or nothing more of it will be: the next may leave."""
+        if self.amid is copy:
+            self.amid = None
+            self.flush()
+            self.address.wake()
+
+    def drop(self, copy: Copy) -> None:
+        """A copy that is over does not wait any more."""
+        if copy.delivery is None and copy in self.queue:
+            self.queue.remove(copy)
+
+    # --- what the peer does
+
+    def attached(self) -> None:
+        """The peer has answered."""
+
+    def flowed(self) -> None:
+        """It has credit, or wants to know what there is."""
+        self.flush()
+        self.address.wake()
+        if self.link.drain:
+            self.connection.node.drains(self)
+
+    def drained(self) -> None:
+        """Everything that was there has been sent."""
+        if not self.gone and not self.queue:
+            self.link.drained()
+            self.connection.touched()
+
+    def sent(self, delivery: Delivery) -> None:
+        """A part of a large one has left that had waited."""
+        copy = delivery.context
+        if isinstance(copy, Copy) and not copy.over:
+            copy.passage.move()
+
+    def detached(self, closed: bool, error: AmqpError | None = None) -> None:
+        """The peer takes no more. What it has may still be disposed of for a while (W16)."""
+        self.leave()
+        self.link.detach(closed=closed)
+        if closed:
+            self.connection.grant_grace(self)
+
+    def leave(self) -> None:
+        """Nothing more is sent here; what has not left comes back."""
+        if self.gone:
+            return
+        self.gone = True
+        if self.is_local:
+            self.address.remove_receiver(self)
+        unsent = {id(delivery) for delivery in self.link.unsent}
+        for delivery in self.link.unsent:
+            if isinstance(delivery.context, Copy):
+                delivery.context.passage.lost(delivery.context)
+        for delivery in list(self.link.session.outgoing.values()):
+            copy = delivery.context
+            if delivery.link is self.link and isinstance(copy, Copy) and id(delivery) not in unsent:
+                if not copy.is_complete:
+                    copy.passage.lost(copy)
+        queue, self.queue = self.queue, deque()
+        for copy in queue:
+            copy.passage.lost(copy)
+
+    def lost(self) -> None:
+        """The session is gone: nothing more can be said of what it holds."""
+        self.leave()
+        self.give_back()
+
+    def give_back(self) -> None:
+        """What was sent and not disposed of is decided (R7)."""
+        ledger = self.link.session.outgoing
+        for number, delivery in list(ledger.items()):
+            copy = delivery.context
+            if delivery.link is self.link:
+                del ledger[number]
+                if isinstance(copy, Copy):
+                    copy.passage.lost(copy)
+
+    def close(self) -> None:
+        """This router ends the link; for those that it has made itself."""
+        self.leave()
+        self.link.detach()
+        self.give_back()
+        self.connection.closed_link(self.link)
+
+    def disposed(self, delivery: Delivery, state: DeliveryState | None, settled: bool) -> None:
+        """The receiver has said something of a delivery."""
+        copy = delivery.context
+        if isinstance(copy, Copy):
+            copy.passage.disposed(copy, state, settled)

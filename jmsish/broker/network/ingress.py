@@ -1,0 +1,305 @@
+"""A link on which messages come into a router: from a client, or from a neighbour.
+
+What comes waits, unsettled and in memory, for somebody who takes it: at most a window of it (R6), which is granted only
+while there is a way (R8).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from jmsish.broker.network.egress import Egress
+from jmsish.broker.network.passage import Passage
+from jmsish.engine.outcomes import RELEASED, AmqpError, DeliveryState, Rejected
+from jmsish.engine.sections import peek_properties
+from jmsish.engine.streaming import IncomingStream
+from jmsish.engine.values import DecodeError
+
+if TYPE_CHECKING:
+    from jmsish.broker.network.address import Address
+    from jmsish.broker.network.connection import RouterConnection
+    from jmsish.engine.delivery import Delivery
+    from jmsish.engine.link import Link
+
+WINDOW = 250
+"""Messages of one link that are here, or on their way and not settled (R6)."""
+STREAM_FROM = 1 << 14
+"""Octets from which on a message goes out while it comes in."""
+LINGER = 0.2
+"""Seconds for which the credit that was granted stays where the way was lost with a connection: what the sender sends
+by it is released, as what was under way is, and is no surprise to the next connection: one message that is too
+large for an interior closes the uplink of its edge once, not once for each message behind it."""
+IDLE_BRANCHES = 64
+"""So many addresses without a message under way an anonymous link keeps its onward links for."""
+SHUT, OPEN, LINGERING = range(3)
+"""What is done about the credit of a link: none is granted, or the window, or what was granted stays for a moment."""
+TO = 2
+"""The index of ``to`` in the properties."""
+
+
+class Branch:
+    """The messages of one incoming link for one address, and the links they leave for neighbours on (R4)."""
+
+    __slots__ = ("address", "in_flight", "ingress", "onward", "waiting")
+
+    def __init__(self, ingress: Ingress, address: Address) -> None:
+        self.ingress = ingress
+        self.address = address
+        self.waiting: deque[Passage] = deque()
+        self.in_flight = 0
+        self.onward: dict[RouterConnection, Egress] = {}
+        address.branches[self] = None
+
+    @property
+    def origin(self) -> RouterConnection | None:
+        """The neighbour these come from, to whom they are not sent back."""
+        connection = self.ingress.connection
+        return connection if connection.is_neighbour else None
+
+    @property
+    def is_reachable(self) -> bool:
+        return self.address.is_reachable(self.origin)
+
+    def arrived(self, delivery: Delivery) -> None:
+        """A message has come, or the beginning of a large one."""
+        passage = Passage(self, delivery)
+        self.in_flight += 1
+        self.ingress.in_flight += 1
+        if not self.is_reachable:
+            passage.give_back(RELEASED)
+            return
+        self.waiting.append(passage)
+        self.address.wake()
+
+    def link_to(self, neighbour: RouterConnection) -> Egress:
+        """The link to a neighbour, made when it is needed first."""
+        egress = self.onward.get(neighbour)
+        if egress is None or egress.gone:
+            egress = self.onward[neighbour] = neighbour.reach_out(self.address, self.ingress.link)
+        return egress
+
+    def reach_changed(self, *, torn: bool) -> None:
+        """The way has come, has gone or is another one: what waits without one is given back (R6)."""
+        if not self.is_reachable:
+            waiting, self.waiting = self.waiting, deque()
+            for passage in waiting:
+                passage.give_back(RELEASED)
+        self.ingress.reach_changed(torn=torn)
+
+    def tell(self, delivery: Delivery, state: DeliveryState | None, settled: bool) -> None:
+        """What the sender is to hear of a delivery."""
+        if not self.ingress.over:
+            delivery.link.session.disposition(delivery, state, settled)
+            self.ingress.connection.touched()
+
+    def took(self) -> None:
+        """Some of a large one was taken."""
+        self.ingress.connection.touched()
+
+    def finished(self, passage: Passage) -> None:
+        """Nothing more will be said of a message."""
+        self.in_flight -= 1
+        if passage in self.waiting:
+            self.waiting.remove(passage)
+        self.ingress.finished()
+        if self.ingress.over and not self.in_flight:
+            self.close()
+
+    def forsaken(self) -> None:
+        """The sender is gone: what it has not sent whole never was, what it has not settled is not its any more."""
+        for passage in list(self.waiting):
+            if not passage.settled or not passage.delivery.complete:
+                passage.abort()
+        if not self.in_flight:
+            self.close()
+
+    def close(self) -> None:
+        """No message of it is under way."""
+        self.address.remove_branch(self)
+        onward, self.onward = self.onward, {}
+        for egress in onward.values():
+            egress.close()
+
+
+class Ingress:
+    """One such link. Without an address of its own, each message says where it goes (the anonymous relay)."""
+
+    __slots__ = ("_branches", "_credit", "connection", "in_flight", "link", "over", "partial")
+
+    def __init__(self, connection: RouterConnection, link: Link, address: Address | None) -> None:
+        self.connection = connection
+        self.link = link
+        self.in_flight = 0
+        self.over = False
+        self.partial: Passage | None = None
+        """The large one that is coming in."""
+        self._credit = SHUT
+        self._branches: dict[str, Branch] = {} if address is None else {address.name: Branch(self, address)}
+
+    @property
+    def is_anonymous(self) -> bool:
+        target = self.link.target
+        return getattr(target, "address", None) is None
+
+    # --- credit
+
+    def reach_changed(self, *, torn: bool = False) -> None:
+        """Grant the window while there is a way, and take it back when there is none (R8).
+
+        That is where the way is ``torn``, by the loss of a connection, after a moment.
+        """
+        if self.over:
+            return
+        if self.is_anonymous or any(branch.is_reachable for branch in self._branches.values()):
+            if self._credit != OPEN:
+                self._credit = OPEN
+                self._grant()
+        elif torn and self._credit == OPEN:
+            self._credit = LINGERING
+            node = self.connection.node
+            node.remind(node.now() + LINGER, self)
+        elif self._credit == OPEN:
+            self._withdraw()
+
+    def on_time(self, now: float) -> None:
+        """The moment is over."""
+        if self._credit == LINGERING and not self.over:
+            self._withdraw()
+
+    def _withdraw(self) -> None:
+        self._credit = SHUT
+        self.link.flow(0)
+        self.connection.touched()
+
+    def finished(self) -> None:
+        """One message less is under way."""
+        self.in_flight -= 1
+        link = self.link
+        if self._credit == OPEN and not self.over and WINDOW - self.in_flight - link.credit >= WINDOW // 2:
+            self._grant()
+
+    def _grant(self) -> None:
+        self.link.flow(max(WINDOW - self.in_flight, 0))
+        self.connection.touched()
+
+    # --- messages
+
+    def delivered(self, delivery: Delivery) -> None:
+        """A message has come whole."""
+        self._take(delivery)
+
+    def began(self, delivery: Delivery) -> None:
+        """A large message is coming."""
+        self._take(delivery)
+        context = delivery.context
+        self.partial = context if isinstance(context, Passage) and not context.finished else None
+
+    def _take(self, delivery: Delivery) -> None:
+        if self.over:
+            return
+        if delivery.remote_state is not None:
+            self._refuse(
+                delivery, "amqp:not-implemented", "a transaction goes by link routes only: this address is none"
+            )
+            return
+        branch = self._branch_of(delivery)
+        if branch is not None:
+            branch.arrived(delivery)
+
+    def _branch_of(self, delivery: Delivery) -> Branch | None:
+        if not self.is_anonymous:
+            return next(iter(self._branches.values()))
+        payload = delivery.payload if delivery.complete else b"".join(delivery.parts or ())
+        try:
+            (to,) = peek_properties(payload, TO)
+        except (DecodeError, IndexError, ValueError) as error:
+            self._refuse(delivery, "amqp:decode-error", f"where the message goes cannot be read: {error}")
+            return None
+        if not isinstance(to, str) or not to:
+            self._refuse(
+                delivery, "amqp:precondition-failed", "a message on a link without an address needs one in `to`"
+            )
+            return None
+        if not self.connection.grant.may_send_to(to):
+            self._refuse(delivery, "amqp:unauthorized-access", f"sending to {to!r} is not allowed")
+            return None
+        return self._branches.get(to) or self._open_branch(to)
+
+    def _open_branch(self, to: str) -> Branch:
+        idle = [branch for branch in self._branches.values() if not branch.in_flight]
+        for branch in idle[: max(len(idle) - IDLE_BRANCHES, 0)]:
+            del self._branches[branch.address.name]
+            branch.close()
+        branch = self._branches[to] = Branch(self, self.connection.node.address(to))
+        return branch
+
+    def _refuse(self, delivery: Delivery, condition: str, text: str) -> None:
+        """A message that cannot be taken; what still comes of a large one is dropped."""
+        if not delivery.complete:
+            drop(delivery)
+        if not delivery.remote_settled:
+            delivery.link.session.disposition(delivery, Rejected(AmqpError(condition, text)), True)
+            self.connection.touched()
+        self.in_flight += 1
+        self.finished()
+
+    def more_came(self, delivery: Delivery) -> None:
+        """More of a large one, or its end."""
+        passage = delivery.context
+        if delivery.complete:
+            self.partial = None
+        if isinstance(passage, Passage) and not passage.finished:
+            passage.move()
+
+    def aborted(self, delivery: Delivery) -> None:
+        """The sender gave a message up: whatever of it has left is taken back, and its credit is back."""
+        self.partial = None
+        passage = delivery.context
+        if isinstance(passage, Passage):
+            if not passage.finished:
+                passage.abort()
+        else:
+            self.in_flight += 1
+            self.finished()
+
+    def settled(self, delivery: Delivery) -> None:
+        """The sender has settled one, having heard what became of it."""
+        passage = delivery.context
+        if isinstance(passage, Passage) and not passage.finished:
+            passage.settle()
+
+    # --- the end
+
+    def refuse_oversize(self, delivery: Delivery, error: AmqpError) -> None:
+        """A message is larger than allowed: rejected, its copies aborted, and the link closed (W10)."""
+        self.aborted(delivery)
+        if not delivery.remote_settled:
+            delivery.link.session.disposition(delivery, Rejected(error), True)
+        self.link.detach(closed=True, error=error)
+        self.lost()
+
+    def detached(self, closed: bool, error: AmqpError | None = None) -> None:
+        """The sender sends no more on it."""
+        self.link.detach(closed=closed)
+        self.lost()
+
+    def lost(self) -> None:
+        """The sender is gone."""
+        if self.over:
+            return
+        self.over = True
+        self.connection.node.dismiss(self)
+        partial, self.partial = self.partial, None
+        if partial is not None and not partial.finished:
+            partial.abort()
+        for branch in list(self._branches.values()):
+            branch.forsaken()
+
+
+def drop(delivery: Delivery) -> None:
+    """Forget what has come of a large one, and what will."""
+    delivery.parts = None
+    if delivery.stream is None:
+        delivery.stream = IncomingStream(delivery, ())
+    delivery.stream.drop()

@@ -1,0 +1,209 @@
+"""Link routes: which addresses lead to a broker, over which connector of which router, and who is on the way (R10).
+
+A router that has a connector to a broker, and prefixes that lead there, tells both its neighbours as keys while the
+connection is up. A link whose address begins with such a prefix goes there, by the longest prefix and then by the
+shortest way; it takes a connection of its own from the router at the end, one for each connection of a client at the
+beginning, and the links to the coordinator go with it, so that transactions are the client's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from jmsish.broker.network.doors import NORMAL
+from jmsish.broker.network.reach import CONNECTOR, PREFIX
+from jmsish.broker.network.relay import ROUTE, RelayLink, RelaySession, Way
+from jmsish.broker.network.relay_ends import RelayEnd
+from jmsish.broker.refusals import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, Refusal
+from jmsish.engine.outcomes import AmqpError
+
+if TYPE_CHECKING:
+    from jmsish.broker.network.connection import RouterConnection
+    from jmsish.broker.network.connectors import Connector
+    from jmsish.broker.network.node import RouterNode
+    from jmsish.engine.link import Link
+    from jmsish.engine.session import EngineSession
+
+BETWEEN: Final = "\n"
+"""Between the prefix and its home in a key: no id of a router and no name of a connector has it."""
+
+
+class Through:
+    """A connection to a broker for one client, dialled once: if it is lost, so are the links that used it."""
+
+    __slots__ = ("_connector", "connection", "name", "role", "url", "way")
+
+    def __init__(self, connector: Connector, way: Way) -> None:
+        self._connector = connector
+        self.name = connector.name
+        self.url = connector.url
+        self.role = NORMAL
+        self.way = way
+        self.connection: RouterConnection | None = None
+
+    def dialled(self, peer: str) -> RouterConnection | None:
+        """There is a way for octets; None where nobody waits for it any more."""
+        if not self.way.sessions:
+            return None
+        self.connection = self._connector.node.connect_out(self, peer, container_id=self.way.container)
+        return self.connection
+
+    def failed(self, reason: str) -> None:
+        """It could not be dialled."""
+        self.way.failed(self._error(reason))
+
+    def opened(self) -> None:
+        """The broker has let us in."""
+        if self.connection is not None:
+            self.way.opened(self.connection)
+
+    def lost(self, reason: str) -> None:
+        """The broker is gone, or has let us go."""
+        self.connection = None
+        self.way.failed(self._error(reason))
+
+    def _error(self, reason: str) -> AmqpError:
+        return AmqpError("amqp:not-found", f"the link route to {self.name!r} has lost its broker: {reason}")
+
+
+class LinkRoutes:
+    """The link routes that one router knows, and those who are on the way."""
+
+    def __init__(self, node: RouterNode) -> None:
+        self._node = node
+        self._ways: dict[tuple[str, str], Way] = {}
+        self._relays: dict[EngineSession, dict[str, RelaySession]] = {}
+        self._controls: dict[EngineSession, str] = {}
+        """Where the coordinator of a session is."""
+
+    # --- which there are
+
+    def announce(self, connector: Connector) -> None:
+        """The broker of a connector can be reached."""
+        for key in self._keys(connector):
+            self._node.reach.begin(key)
+
+    def withdraw(self, connector: Connector) -> None:
+        """It cannot any more."""
+        for key in self._keys(connector):
+            self._node.reach.end(key)
+
+    def _keys(self, connector: Connector) -> list[str]:
+        home = f"{self._node.router}/{connector.name}"
+        prefixes = [route.prefix for route in self._node.config.link_routes if route.connector == connector.name]
+        return [CONNECTOR + home, *(f"{PREFIX}{prefix}{BETWEEN}{home}" for prefix in prefixes)]
+
+    def routes(self) -> list[tuple[str, str, int]]:
+        """Prefix, home and hops of all that there are."""
+        found = []
+        for key, hops in self._node.reach.keys(PREFIX).items():
+            prefix, _, home = key.rpartition(BETWEEN)
+            found.append((prefix, home, hops))
+        return found
+
+    def home_of(self, address: str) -> str | None:
+        """Where an address leads; None where it is a mobile one."""
+        best: tuple[int, int] | None = None
+        home = None
+        for prefix, its_home, hops in self.routes():
+            if address.startswith(prefix) and (best is None or (len(prefix), -hops) > best):
+                best, home = (len(prefix), -hops), its_home
+        return home
+
+    # --- who is on the way
+
+    def relay(
+        self, connection: RouterConnection, link: Link, address: str | None, home: str | None = None
+    ) -> RelayEnd | None:
+        """The end of a link that goes through; None where it does not. ``address`` None is the coordinator's.
+
+        ``home`` is where it leads, if that is known.
+        """
+        asked = (link.remote_properties or {}).get(ROUTE) if connection.is_neighbour else None
+        if asked is not None:
+            home, origin, name, container = _checked(asked)
+        else:
+            origin, name, container = f"{self._node.router}/{connection.number}", link.name, connection.container_id
+            if home is None:
+                home = self.only_home(connection, link, strict=True) if address is None else self.home_of(address)
+            if home is None:
+                return None
+        relays = self._relays.setdefault(link.session, {})
+        if self._controls.get(link.session, home) != home:
+            raise Refusal(
+                NOT_IMPLEMENTED,
+                f"the transactions of this session are those of {self._controls[link.session]!r}, and this address "
+                f"leads to {home!r}: one session cannot have transactions at two brokers",
+            )
+        session = relays.get(home)
+        if session is None or session.over:
+            session = relays[home] = RelaySession(link.session, self._way(origin, home, container))
+        if address is None:
+            self._controls[link.session] = home
+        relay = RelayLink(session, link, name, connection)
+        session.add(relay)
+        return relay.ends[link]
+
+    def only_home(self, connection: RouterConnection, link: Link, *, strict: bool = False) -> str | None:
+        """Where a link without an address leads: where those of its session, or of its connection, do, or the only one.
+
+        Of several, Refusal where it is ``strict``, as it is for the coordinator.
+        """
+        near = {home for home, each in self._relays.get(link.session, {}).items() if not each.over}
+        mine = {
+            home
+            for session in connection.sessions
+            for home, each in self._relays.get(session, {}).items()
+            if not each.over
+        }
+        for homes in (near, mine, {home for _, home, _ in self.routes()}):
+            if len(homes) == 1:
+                return next(iter(homes))
+            if homes and strict:
+                raise Refusal(
+                    NOT_IMPLEMENTED,
+                    f"transactions are those of one broker, and link routes lead to {len(homes)}: "
+                    f"{', '.join(sorted(homes))}; attach a link to an address of one of them first",
+                )
+        return None
+
+    def _way(self, origin: str, home: str, container: str) -> Way:
+        way = self._ways.get((origin, home))
+        if way is not None:
+            return way
+        node = self._node
+        router, _, name = home.rpartition("/")
+        way = Way(self, home, origin, container)
+        if router == node.router:
+            connector = node.connectors.get(name)
+            if connector is None or not connector.is_up:
+                raise Refusal(NOT_FOUND, f"the link route to {name!r} has no broker: it is not connected")
+            node.dial(Through(connector, way))
+        else:
+            ways = sorted(node.reach.ways(CONNECTOR + home), key=lambda each: each[0])
+            if not ways:
+                raise Refusal(NOT_FOUND, f"the link route to {home!r} cannot be reached from {node.router!r}")
+            way.connection = ways[0][1]
+        self._ways[origin, home] = way
+        return way
+
+    def forget(self, way: Way) -> None:
+        """Nobody is on it any more; a connection that was dialled for it is closed."""
+        if self._ways.get((way.origin, way.home)) is way:
+            del self._ways[way.origin, way.home]
+        connection, way.connection = way.connection, None
+        if connection is not None and not connection.is_neighbour:
+            connection.close(None)
+
+    def session_lost(self, session: EngineSession) -> None:
+        """A session of a peer has ended."""
+        self._controls.pop(session, None)
+        for relay in self._relays.pop(session, {}).values():
+            relay.near_lost()
+
+
+def _checked(asked: object) -> tuple[str, str, str, str]:
+    if isinstance(asked, list) and len(asked) == 4 and all(isinstance(each, str) for each in asked):
+        home, origin, name, container = (str(each) for each in asked)
+        return home, origin, name, container
+    raise Refusal(INVALID_FIELD, "the property jmsish-route names home, origin, link and container")

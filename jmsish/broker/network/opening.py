@@ -1,0 +1,79 @@
+"""The opening of a connection of a router: who the peer is, whether it is let in, and what it is from then on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jmsish.broker.network.control import Teller
+from jmsish.broker.network.doors import CAPABILITIES, NORMAL, Hello, hello_of, refusal
+from jmsish.broker.network.reach import ROUTER
+
+if TYPE_CHECKING:
+    from jmsish.broker.network.connection import RouterConnection
+
+
+def opened(connection: RouterConnection) -> None:
+    """The peer has sent its open."""
+    engine, connector = connection.engine, connection.connector
+    remote = engine.remote
+    if remote is None or engine.mute:
+        return
+    connection.container_id = remote.container_id
+    if connection.is_closing:
+        return
+    try:
+        hello = hello_of(remote)
+    except ValueError as error:
+        connection.refuse(str(error), "amqp:invalid-field")
+        return
+    if connector is None and hello is not None:
+        engine.offered_capabilities = (CAPABILITIES[hello.role],)
+    why = _why_not(connection, hello)
+    if why is not None:
+        connection.refuse(why)
+    elif connector is not None:
+        _let_in(connection, hello)
+        connector.opened()
+    elif connection.node.admit(connection, NORMAL if hello is None else hello.role):
+        engine.open()
+        _let_in(connection, hello)
+
+
+def _why_not(connection: RouterConnection, hello: Hello | None) -> str | None:
+    """Why the peer is not let in by its door; or None."""
+    node, connector = connection.node, connection.connector
+    role = connection.door if connector is None else connector.role
+    if hello is None:
+        if role in (None, NORMAL):
+            return None
+        return f"{connection.container_id!r} is no router" if connector else f"this is the door for {role!r} routers"
+    text = refusal(
+        hello,
+        router=node.router,
+        mode=node.mode,
+        role=hello.role if role is None else role,
+        dialled=connector is not None,
+        has_uplink=node.uplink is not None,
+    )
+    if text is None and node.reach.distance(ROUTER + hello.router) is not None:
+        return (
+            f"the router {hello.router!r} is reached from {node.router!r} already: a second way would close a ring, "
+            "and two routers of one id cannot be told apart"
+        )
+    return text
+
+
+def _let_in(connection: RouterConnection, hello: Hello | None) -> None:
+    """It is in; a router is a neighbour, and is told what there is."""
+    if hello is None:
+        return
+    node = connection.node
+    connection.neighbour = hello
+    node.reach.welcome(connection)
+    node.neighbours[connection] = None
+    node.reach_changed(node.reach.learn(connection, {ROUTER + hello.router: 0}, ()))
+    session = connection.engine.begin()
+    session.context = []
+    connection.sessions.append(session)
+    connection.teller = Teller(connection, session)
+    session.context.append(connection.teller)

@@ -1,0 +1,235 @@
+"""The two ends of a link that goes through a router: that on which messages come, and that on which they leave."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from jmsish.broker.network.egress import Egress
+from jmsish.broker.network.ingress import STREAM_FROM, drop
+from jmsish.broker.network.passage import Passage
+from jmsish.engine.outcomes import AmqpError, DeliveryState, Rejected
+from jmsish.engine.outgoing import flush_dispositions
+
+if TYPE_CHECKING:
+    from jmsish.broker.network.connection import RouterConnection
+    from jmsish.broker.network.relay import RelayLink
+    from jmsish.engine.delivery import Delivery
+    from jmsish.engine.link import Link
+
+
+class RelayIn:
+    """The side of a link on which messages come."""
+
+    __slots__ = ("connection", "link", "over", "owes_drain", "owes_echo", "partial", "relay", "waiting")
+
+    def __init__(self, connection: RouterConnection, link: Link, relay: RelayLink) -> None:
+        self.connection = connection
+        self.link = link
+        self.relay = relay
+        self.over = False
+        self.owes_echo = False
+        self.owes_drain = False
+        self.partial: Passage | None = None
+        self.waiting: deque[Passage] = deque()
+        link.stream_from = STREAM_FROM
+
+    @property
+    def out(self) -> RelayOut | None:
+        """The side on which they leave."""
+        other = self.relay.other(self.link)
+        end = None if other is None else self.relay.ends[other]
+        return end if isinstance(end, RelayOut) else None
+
+    def attached(self) -> None:
+        self.relay.attached()
+
+    # --- flow
+
+    def flowed(self) -> None:
+        """The sender has said what it has: an echo that was asked for is answered, a drain is over."""
+        out = self.out
+        if out is None or self.over or not out.link.attached:
+            return
+        if out.link.drain and self.link.credit <= 0:
+            self.owes_drain = True
+        if self.link.echo_asked:
+            self.link.echo_asked = False
+            out.owes_echo = True
+            out.link.session.write_link_flow(out.link, echo=True)
+            out.connection.touched()
+        self._answer()
+
+    def _answer(self) -> None:
+        """Say what is owed, behind what came before it."""
+        out = self.out
+        if out is None or self.waiting:
+            return
+        if self.owes_drain:
+            self.owes_drain = False
+            out.link.drained()
+        elif self.owes_echo:
+            out.link.session.write_link_flow(out.link, echo=False)
+        self.owes_echo = False
+        out.connection.touched()
+
+    def grant(self, out: RelayOut) -> None:
+        """The receiver has granted credit: so do we."""
+        link, wanted = self.link, out.link
+        if self.over or not link.attached:
+            return
+        if wanted.echo_asked:
+            wanted.echo_asked = False
+            self.owes_echo = True
+        link.flow(
+            max(wanted.credit - len(self.waiting), 0),
+            drain=wanted.drain,
+            echo=self.owes_echo,
+            properties=wanted.flow_properties,
+        )
+        self.connection.touched()
+
+    # --- messages
+
+    def delivered(self, delivery: Delivery) -> None:
+        """A message has come whole."""
+        if self.over:
+            return
+        self.waiting.append(Passage(self, delivery))
+        self.relay.wake()
+
+    def began(self, delivery: Delivery) -> None:
+        """A large message is coming."""
+        self.delivered(delivery)
+        context = delivery.context
+        self.partial = context if isinstance(context, Passage) and not context.finished else None
+
+    def wake(self) -> None:
+        """Let go on what can."""
+        out = self.out
+        if out is not None and not out.link.attached:
+            return
+        while self.waiting and out is not None and out.can_take:
+            if self.relay.is_control:
+                # What was done before a discharge leaves before it, in whatever session: posts as well as outcomes.
+                if self.relay.session.way.is_busy:
+                    out.connection.hold(self.relay.wake)
+                    return
+                flush_dispositions(out.connection.engine)
+            self.waiting.popleft().start((out,))
+            out.connection.touched()
+        if not self.waiting and (self.owes_drain or self.owes_echo) and self.link.credit <= 0:
+            self._answer()
+
+    def more_came(self, delivery: Delivery) -> None:
+        """More of a large one, or its end."""
+        passage = delivery.context
+        if delivery.complete:
+            self.partial = None
+        if isinstance(passage, Passage) and not passage.finished:
+            passage.move()
+
+    def aborted(self, delivery: Delivery) -> None:
+        """The sender gave a message up."""
+        self.partial = None
+        passage = delivery.context
+        if isinstance(passage, Passage) and not passage.finished:
+            passage.abort()
+
+    def settled(self, delivery: Delivery) -> None:
+        """The sender has settled one, having heard the outcome."""
+        passage = delivery.context
+        if isinstance(passage, Passage) and not passage.finished:
+            passage.settle()
+
+    def refuse_oversize(self, delivery: Delivery, error: AmqpError) -> None:
+        """A message is larger than allowed here, whatever its broker would allow."""
+        if isinstance(delivery.context, Passage):
+            self.aborted(delivery)
+        else:
+            drop(delivery)
+        if not delivery.remote_settled:
+            delivery.link.session.disposition(delivery, Rejected(error), True)
+        self.link.detach(closed=True, error=error)
+        other = self.relay.other(self.link)
+        if other is not None:
+            other.detach(closed=True)
+        self.silence()
+
+    # --- as a passage sees it
+
+    def tell(self, delivery: Delivery, state: DeliveryState | None, settled: bool) -> None:
+        """What the sender is to hear of a delivery."""
+        if self.relay.session.over:
+            return
+        if self.relay.is_control:
+            flush_dispositions(self.connection.engine)  # T48: the outcomes of the posts come first
+        delivery.link.session.disposition(delivery, state, settled)
+        self.connection.touched()
+
+    def took(self) -> None:
+        """Some of a large one was taken."""
+        self.connection.touched()
+
+    def finished(self, passage: Passage) -> None:
+        """Nothing more will be said of a message."""
+        if passage in self.waiting:
+            self.waiting.remove(passage)
+
+    # --- the end
+
+    def detached(self, closed: bool, error: AmqpError | None = None) -> None:
+        self._abort_partial()
+        self.relay.detached(self.link, closed, error)
+
+    def silence(self) -> None:
+        """Nothing more comes through here."""
+        self.over = True
+        self._abort_partial()
+        self.waiting.clear()
+
+    def _abort_partial(self) -> None:
+        partial, self.partial = self.partial, None
+        if partial is not None and not partial.finished:
+            partial.abort()
+
+    def lost(self) -> None:
+        """The session is gone; its relay sees to the other side."""
+
+
+class RelayOut(Egress):
+    """The side of a link on which messages leave."""
+
+    __slots__ = ("owes_echo", "relay")
+
+    def __init__(self, connection: RouterConnection, link: Link, relay: RelayLink) -> None:
+        super().__init__(connection, link, relay, is_local=False)
+        self.relay = relay
+        self.owes_echo = False
+
+    def attached(self) -> None:
+        self.relay.attached()
+
+    def flowed(self) -> None:
+        """The receiver has granted credit, or wants to know something."""
+        self.owes_echo = False
+        source = self.relay.incoming
+        if source is not None and not self.gone:
+            source.wake()
+            source.grant(self)
+
+    def detached(self, closed: bool, error: AmqpError | None = None) -> None:
+        self.relay.detached(self.link, closed, error)
+
+    def silence(self) -> None:
+        """Nothing more leaves here; what has left in part is taken back."""
+        if self.amid is not None:
+            self.amid.passage.abort()
+        self.gone = True
+        self.queue.clear()
+
+    def lost(self) -> None:
+        """The session is gone; its relay sees to the other side."""
+
+
+RelayEnd = RelayIn | RelayOut

@@ -1,0 +1,156 @@
+"""Who may come in by which door, and that a network stays a tree (R2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.network.world import Network
+
+LINE = "EA1-INT.A-INT.B-EB1"
+
+
+def error_of(network: Network, name: str, connector: str) -> str:
+    return network[name].connectors[connector].error
+
+
+def test_a_line_is_whole() -> None:
+    network = Network(LINE)
+    for node in network.nodes.values():
+        assert node.reach.keys("R").keys() == network.nodes.keys()
+    assert network["EA1"].reach.keys("R") == {"EA1": 0, "INT.A": 1, "INT.B": 2, "EB1": 3}
+
+
+def test_a_tree_is_whole() -> None:
+    network = Network("EA1-INT.A, EA2-INT.A, INT.A-INT.B, INT.B-INT.C, INT.B-EB1")
+    assert network["EB1"].reach.keys("R").keys() == network.nodes.keys()
+
+
+def test_a_connection_that_would_close_a_ring_is_refused() -> None:
+    network = Network("INT.A-INT.B-INT.C")
+    network.join("INT.C", "INT.A")
+    network.run()
+    assert "ring" in error_of(network, "INT.C", "to-INT.A")
+    assert not network["INT.C"].connectors["to-INT.A"].is_up
+    assert len(network["INT.A"].neighbours) == 1
+
+
+def test_two_connections_at_the_same_time_do_not_close_a_ring() -> None:
+    network = Network()
+    for name in ("INT.A", "INT.B", "INT.C"):
+        network.router(name)
+    network.join("INT.A", "INT.B")
+    network.join("INT.B", "INT.C")
+    network.join("INT.C", "INT.A")
+    network.run()
+    for _ in range(20):
+        network.wait_for_next()
+    for node in network.nodes.values():
+        assert node.reach.keys("R").keys() == network.nodes.keys()
+    assert sum(len(node.neighbours) for node in network.nodes.values()) == 4
+
+
+def test_a_second_router_of_one_id_is_refused() -> None:
+    network = Network("INT.A-INT.B")
+    twin = network.router("INT.C")
+    twin.router = "INT.A"
+    twin.reach = type(twin.reach)("INT.A")
+    network.join("INT.C", "INT.B")
+    network.run()
+    assert "'INT.A' is reached from 'INT.B' already" in error_of(network, "INT.C", "to-INT.B")
+
+
+def test_a_router_is_not_its_own_neighbour() -> None:
+    network = Network("INT.A-INT.B")
+    network.join("INT.A", "INT.A")
+    network.run()
+    assert "cannot be its own neighbour" in error_of(network, "INT.A", "to-INT.A")
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "role", "what"),
+    [
+        ("EA1", "INT.A", "inter-router", "'EA1' is no interior"),
+        ("INT.B", "INT.A", "edge", "'INT.B' is no edge"),
+        ("EA1", "EB1", "edge", "'EB1' is no interior"),
+    ],
+)
+def test_a_wrong_role_is_refused_by_name(near: str, far: str, role: str, what: str) -> None:
+    network = Network()
+    network.router(near)
+    network.router(far)
+    network.nodes[near].connector("wrong", f"vm://{far}", role)
+    network.run()
+    assert what in error_of(network, near, "wrong")
+    assert not network[near].neighbours and not network[far].neighbours
+
+
+def test_an_edge_has_one_uplink() -> None:
+    network = Network("EA1-INT.A")
+    network.router("INT.B")
+    network.nodes["EA1"].connector("second", "vm://INT.B", "edge")
+    network.run()
+    assert "has an uplink already" in error_of(network, "EA1", "second")
+
+
+def test_a_client_at_a_door_for_routers_is_refused() -> None:
+    network = Network("INT.A-INT.B")
+    peer = network.connect("INT.A")
+    assert not peer.closed
+    client = network["INT.A"].accept(trusted=False, role="inter-router")
+    assert client.door == "inter-router"
+    network.peers.append(peer := type(peer)(peer.world, "client"))
+    peer.connection = client
+    network.run()
+    (error,) = peer.closed
+    assert error is not None and "this is the door for 'inter-router' routers" in str(error)
+
+
+def test_a_router_at_the_door_for_clients_is_refused() -> None:
+    network = Network()
+    network.router("INT.A")
+    network.router("INT.B")
+    accept = network["INT.B"].accept
+    network["INT.B"].accept = lambda **options: accept(**{**options, "role": "normal"})  # type: ignore[method-assign]
+    network.join("INT.A", "INT.B")
+    network.run()
+    assert "this is the door for 'normal'" in error_of(network, "INT.A", "to-INT.B")
+
+
+def test_a_connector_to_something_else_than_a_router_says_so() -> None:
+    network = Network()
+    network.router("INT.A")
+    network.join("INT.A", "INT.B")
+    network.run()
+    assert "no such router" in error_of(network, "INT.A", "to-INT.B")
+
+
+def test_a_cut_is_healed_and_everything_is_told_anew() -> None:
+    network = Network(LINE)
+    network.connect("EB1").receiver("orders", credit=10)
+    network.wire("INT.A", "INT.B").cut()
+    network.run()
+    assert not network["EA1"].reaches("orders")
+    assert network["EA1"].reach.keys("R").keys() == {"EA1", "INT.A"}
+    network.advance(2)
+    assert network["EA1"].reaches("orders")
+    assert network["EA1"].reach.keys("R").keys() == network.nodes.keys()
+
+
+def test_a_router_that_comes_later_is_found_within_two_seconds() -> None:
+    network = Network()
+    network.router("INT.A")
+    network.join("INT.A", "INT.B")
+    for _ in range(10):
+        network.advance(5)
+    network.router("INT.B")
+    network.advance(1)
+    network.advance(1)
+    assert network["INT.A"].connectors["to-INT.B"].is_up
+
+
+def test_a_connector_that_is_closed_is_not_dialled_again() -> None:
+    network = Network("INT.A-INT.B")
+    network["INT.A"].connectors["to-INT.B"].close()
+    network.run()
+    network.advance(5)
+    assert not network["INT.A"].neighbours and not network["INT.B"].neighbours

@@ -1,0 +1,238 @@
+"""Link routes: what is done over any number of routers is what would be done at the broker (R10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED
+from jmsish.engine.outcomes import (
+    ACCEPTED,
+    MODIFIED_FAILED,
+    RELEASED,
+    Coordinator,
+    Discharge,
+    Source,
+    TransactionalState,
+)
+from tests.broker.world import in_transaction
+from tests.network.test_mobile import bodies
+from tests.network.world import Network
+
+LINE = "EA1-INT.A-INT.B-EB1"
+
+
+@pytest.fixture(params=["INT.B", "EA1"])
+def net(request: pytest.FixtureRequest) -> Network:
+    """Four routers and a broker behind one of them: the clients are at EA1."""
+    return Network(LINE, routes={"orders": (request.param, "broker")})
+
+
+def depth(network: Network, name: str = "orders.new") -> int:
+    return network.brokers["broker"].queue(name).depth
+
+
+def test_a_prefix_is_known_everywhere_while_its_broker_is_there() -> None:
+    network = Network(LINE, routes={"orders": ("INT.B", "broker")})
+    assert [node.link_routes.home_of("orders.new") for node in network.nodes.values()] == ["INT.B/broker"] * 4
+    assert network["EA1"].link_routes.home_of("other") is None
+    network.wire("INT.B", "broker").cut()
+    network.run()
+    assert [node.link_routes.home_of("orders.new") for node in network.nodes.values()] == [None] * 4
+
+
+def test_what_is_sent_is_in_the_queue_of_the_broker(net: Network) -> None:
+    sender = net.connect("EA1").sender("orders.new")
+    assert sender.link.credit > 0
+    told = sender.send("a", "b", "x" * 100_000)
+    assert told == [[ACCEPTED]] * 3
+    assert depth(net) == 3
+    receiver = net.connect("EA1").receiver("orders.new", credit=10)
+    assert bodies(receiver.arrived) == ["a", "b", "x" * 100_000]
+    receiver.accept(receiver.take())
+    assert depth(net) == 0
+
+
+def test_credit_is_what_the_receiver_gives(net: Network) -> None:
+    net.connect("EA1").sender("orders.new").send("a", "b", "c")
+    receiver = net.connect("EA1").receiver("orders.new", credit=2)
+    assert bodies(receiver.take()) == ["a", "b"]
+    assert receiver.receive(1) == ["c"]
+    assert receiver.link.credit == 0
+
+
+def test_a_drain_is_answered_by_the_broker(net: Network) -> None:
+    net.connect("EA1").sender("orders.new").send("a", "b", "c")
+    receiver = net.connect("EA1").receiver("orders.new")
+    receiver.flow(10, drain=True)
+    assert bodies(receiver.arrived) == ["a", "b", "c"]
+    assert receiver.link.credit == 0
+
+
+@pytest.mark.parametrize(("state", "again"), [(ACCEPTED, []), (RELEASED, ["a"]), (MODIFIED_FAILED, ["a+1"])])
+def test_the_outcome_is_what_the_broker_hears(net: Network, state: Any, again: list[str]) -> None:
+    net.connect("EA1").sender("orders.new").send("a")
+    peer = net.connect("EA1")
+    receiver = peer.receiver("orders.new", credit=1)
+    receiver.dispose(receiver.take(), state)
+    assert receiver.receive(1) == again
+
+
+def test_a_transaction_commits_what_was_sent_and_received(net: Network) -> None:
+    net.connect("EA1").sender("orders.new").send("in")
+    peer = net.connect("EA1")
+    controller = peer.controller()
+    txn = controller.declare()
+    receiver = peer.receiver("orders.new", credit=1)
+    (delivery,) = receiver.take()
+    peer.sender("orders.out").send("out", state=in_transaction(txn), settled=True)
+    receiver.dispose([delivery], TransactionalState(txn, ACCEPTED))
+    assert depth(net) == 1 and depth(net, "orders.out") == 0
+    assert controller.command(Discharge(txn, False)) == [ACCEPTED]
+    assert depth(net) == 0 and depth(net, "orders.out") == 1
+
+
+def test_a_transaction_rolls_back(net: Network) -> None:
+    net.connect("EA1").sender("orders.new").send("in")
+    peer = net.connect("EA1")
+    controller = peer.controller()
+    txn = controller.declare()
+    receiver = peer.receiver("orders.new", credit=1)
+    peer.sender("orders.out").send("out", "x" * 50_000, state=in_transaction(txn), settled=True)
+    receiver.dispose(receiver.take(), TransactionalState(txn, ACCEPTED))
+    assert controller.command(Discharge(txn, True)) == [ACCEPTED]
+    assert depth(net) == 1 and depth(net, "orders.out") == 0
+
+
+def test_a_discharge_never_overtakes_what_was_done(net: Network) -> None:
+    net.connect("EA1").sender("orders.new").send(*map(str, range(50)))
+    peer = net.connect("EA1")
+    controller = peer.controller(session=peer.begin())
+    txn = controller.declare()
+    receiver = peer.receiver("orders.new", credit=50)
+    sender = peer.sender("orders.out")
+    for delivery in receiver.take():
+        sender.send("y" * 8_000, state=in_transaction(txn), settled=True, run=False)
+        peer.session.disposition(delivery, TransactionalState(txn, ACCEPTED), True)
+    assert controller.command(Discharge(txn, False)) == [ACCEPTED]
+    assert depth(net) == 0 and depth(net, "orders.out") == 50
+
+
+def test_each_client_has_a_connection_of_its_own_at_the_broker(net: Network) -> None:
+    first, second = net.connect("EA1"), net.connect("EA1")
+    first.sender("orders.new")
+    first.receiver("orders.new")
+    second.sender("orders.new")
+    broker = net.brokers["broker"]
+    names = sorted(view.container_id for view in broker.connections())
+    assert names == sorted([first.engine.container_id, second.engine.container_id, names[0]])
+    first.close()
+    assert len(broker.connections()) == 2
+
+
+def test_a_client_that_is_lost_loses_its_deliveries_at_the_broker(net: Network) -> None:
+    net.connect("EA1").sender("orders.new").send("a", "b")
+    lost = net.connect("EA1").receiver("orders.new", credit=1)
+    assert len(lost.arrived) == 1
+    lost.peer.cut()
+    receiver = net.connect("EA1").receiver("orders.new", credit=5)
+    assert [body.partition("+")[0] for body in receiver.receive()] == ["a", "b"]
+
+
+def test_a_lost_broker_ends_the_links_and_says_so(net: Network) -> None:
+    peer = net.connect("EA1")
+    sender, receiver = peer.sender("orders.new"), peer.receiver("orders.new", credit=5)
+    for wire in list(net.wires):
+        if wire.far.broker is net.brokers["broker"] and not wire.near.ended:
+            wire.cut()
+    net.run()
+    assert sender.detached and receiver.detached
+    assert sender.error is not None and receiver.error is not None
+    late = peer.receiver("orders.new", session=peer.begin())
+    assert not late.link.attached or late.error is None or late.detached
+
+
+def test_a_lost_router_between_ends_the_links(net: Network) -> None:
+    peer = net.connect("EA1")
+    sender = peer.sender("orders.new")
+    net.wire("EA1", "INT.A").cut()
+    net.run()
+    home_is_here = net["EA1"].link_routes.home_of("orders.new") == "EA1/broker"
+    assert sender.detached is not home_is_here
+    net.advance(2)
+    assert peer.sender("orders.new", session=peer.begin()).send("again") == [[ACCEPTED]]
+
+
+def test_a_refused_attach_is_refused_with_the_words_of_the_broker(net: Network) -> None:
+    net.brokers["broker"].declare_queue("orders.new")
+    receiver = net.connect("EA1").receiver(
+        None, source=Source(address="orders.new", filter={"jms-selector": object_filter("a = ")})
+    )
+    assert receiver.detached
+    assert receiver.error is not None and receiver.error.condition == "amqp:invalid-field"
+
+
+def object_filter(text: str) -> Any:
+    from jmsish.types import Described, Symbol
+
+    return Described(Symbol("apache.org:selector-filter:string"), text)
+
+
+def test_the_size_limit_holds_for_link_routes_too() -> None:
+    network = Network(LINE, limits={"EA1": 50_000}, routes={"orders": ("INT.B", "broker")})
+    sender = network.connect("EA1").sender("orders.new")
+    assert sender.link.remote_max_message_size == 50_000
+    (told,) = sender.send("x" * 50_100)
+    assert told[0].error.condition == MESSAGE_SIZE_EXCEEDED
+    assert len(sender.peer.closed) == 1
+    assert depth(network) == 0
+
+
+def test_two_brokers_and_one_coordinator_are_refused() -> None:
+    network = Network(LINE, routes={"orders": ("INT.B", "broker"), "bills": ("INT.A", "other")})
+    peer = network.connect("EA1")
+    controller = peer.controller()
+    assert controller.error is not None and "attach a link to an address of one of them first" in str(controller.error)
+    session = peer.begin()
+    peer.sender("orders.new", session=session)
+    controller = peer.controller(session=session)
+    assert controller.declare()
+    other = peer.sender("bills.new", session=session)
+    assert other.error is not None and "cannot have transactions at two brokers" in str(other.error)
+    fine = peer.sender("bills.new", session=peer.begin())
+    assert fine.send("a") == [[ACCEPTED]]
+
+
+def test_without_a_link_route_there_is_no_coordinator() -> None:
+    network = Network(LINE)
+    peer = network.connect("EA1")
+    link = peer.session.sender("c", source=Source(), target=Coordinator(), context=(controller := peer.controller()))
+    network.run()
+    assert controller.error is not None and "no link route" in str(controller.error)
+    assert not link.remote_attached
+
+
+def test_the_longest_prefix_wins() -> None:
+    network = Network(LINE, routes={"orders": ("INT.B", "broker"), "orders.eu": ("INT.A", "other")})
+    peer = network.connect("EA1")
+    peer.sender("orders.us").send("a")
+    peer.sender("orders.eu.1").send("b")
+    assert network.brokers["broker"].queue("orders.us").depth == 1
+    assert network.brokers["other"].queue("orders.eu.1").depth == 1
+
+
+def test_nothing_stays_when_all_are_gone(net: Network) -> None:
+    peer = net.connect("EA1")
+    sender, receiver = peer.sender("orders.new"), peer.receiver("orders.new", credit=10)
+    sender.send("a")
+    receiver.accept(receiver.take())
+    sender.detach()
+    receiver.detach()
+    peer.close()
+    net.advance(2)
+    assert len(net.brokers["broker"].connections()) == 1  # the connector's own
+    for node in net.nodes.values():
+        assert not node.link_routes._ways and not node.link_routes._relays
+        for neighbour in node.neighbours:
+            assert len(neighbour.sessions) == 2
