@@ -53,12 +53,12 @@ def test_who_has_gone_meanwhile_hurts_nobody(tcp: Wire) -> None:
 
 def test_nothing_is_asked_for_who_has_gone(tcp: Wire) -> None:
     """A flood that hangs up at once leaves questions behind, and no work."""
-    from jmsish.drivers.serving import BrokerDriver
+    from jmsish.drivers.errands import Errands
 
     class Gone:
         closed = True
 
-    BrokerDriver._answer(tcp.driver, Gone(), lambda: pytest.fail("asked"))  # type: ignore[arg-type]
+    Errands._answer(tcp.driver.errands, Gone(), lambda: pytest.fail("asked"))  # type: ignore[arg-type]
 
 
 def test_what_raises_is_a_system_error_and_its_text_is_kept(tcp: Wire, caplog: pytest.LogCaptureFixture) -> None:
