@@ -40,6 +40,7 @@ class _Trace:
         self._raw = raw
         self._seen: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
         self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
         self._process = 0
         """In which the thread runs: a fork leaves it behind."""
 
@@ -58,7 +59,8 @@ class _Trace:
         with self._starting:
             if self._process != os.getpid():
                 self._process = os.getpid()
-                threading.Thread(target=self._run, name="jmsish frame trace", daemon=True).start()
+                self._thread = threading.Thread(target=self._run, name="jmsish frame trace", daemon=True)
+                self._thread.start()
 
     def flush(self, timeout: float) -> None:
         """Wait until what was seen so far is told."""
@@ -67,9 +69,16 @@ class _Trace:
             self._seen.put((told,))
             told.wait(timeout)
 
+    def stop(self, timeout: float) -> None:
+        """Tell what was seen so far, and end the thread; it begins again with what is seen after that."""
+        with self._starting:
+            thread, process, self._process = self._thread, self._process, 0
+        if thread is not None and process == os.getpid():
+            self._seen.put(())
+            thread.join(timeout)
+
     def _run(self) -> None:
-        while True:
-            seen = self._seen.get()
+        while seen := self._seen.get():
             if len(seen) == 1:
                 seen[0].set()
                 continue
@@ -120,9 +129,10 @@ def begin(mode: str = "frm") -> None:
 
 
 def end() -> None:
-    """Trace no further connections."""
+    """Trace no further connections; returns when what was seen so far is told."""
     watch(None)
-    flush()
+    if _current is not None:
+        _current.stop(PATIENCE)
 
 
 def flush(timeout: float = PATIENCE) -> None:

@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -78,6 +79,14 @@ def test_a_trace_ends_and_no_connection_after_it_is_traced(traced: pytest.LogCap
     with jmsish.EmbeddedBroker() as broker, jmsish.connect(broker.url):
         frame_trace.flush()
     assert not [record for record in traced.records if record.name == "jmsish.frames"]
+
+
+def test_a_trace_that_has_ended_leaves_no_thread(traced: pytest.LogCaptureFixture) -> None:
+    with jmsish.EmbeddedBroker() as broker, jmsish.connect(broker.url):
+        frame_trace.flush()
+        assert "jmsish frame trace" in {thread.name for thread in threading.enumerate()}
+    frame_trace.end()
+    assert "jmsish frame trace" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_mode_that_is_none_is_refused() -> None:
