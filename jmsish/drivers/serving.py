@@ -61,6 +61,7 @@ class BrokerDriver:
         self.pressing: Callable[[], bool] = _nobody
         """Whether somebody else has brought something, or would."""
         self._dues: list[tuple[float, int, Lane]] = []
+        self._gone = 0  # lanes in it that are no more
         self._numbers = count()
         self._stopped = False
         self._deadline: float | None = None
@@ -357,6 +358,7 @@ class BrokerDriver:
         lane.gone = True
         if lane.share is not None:
             lane.share.rest.clear()
+        self._gone += lane.due != NEVER
         self._lanes.pop(lane.connection, None)
         try:
             data = lane.connection.take_output()
@@ -385,7 +387,8 @@ class BrokerDriver:
         """Let pass what is due, and set the alarm for what is next."""
         now = monotonic()
         dues = self._dues
-        if len(dues) > 2 * len(self._lanes) + 64:  # those that have gone are not kept until they would have been due
+        if self._gone > len(self._lanes) // 8 + 64:  # those that have gone are not kept until they would have been due
+            self._gone = 0
             dues[:] = [entry for entry in dues if not entry[2].gone and entry[2].due == entry[0]]
             heapq.heapify(dues)
         for lane in touched:
