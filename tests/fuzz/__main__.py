@@ -1,7 +1,7 @@
 """``python -m tests.fuzz``: the fuzzers, for longer than a test may take.
 
-``conversations`` plays mutated conversations with a broker in memory, ``brokers`` lets our client meet mutated
-answers, ``parsers`` feeds octets to one parser after the other (``guided.py`` does so by atheris), ``replay``
+``conversations`` plays mutated conversations with a broker in memory, ``sockets`` some over TCP, ``brokers`` lets our
+client meet mutated answers, ``parsers`` feeds octets to one parser after the other (``guided.py`` does so by atheris), ``replay``
 does again what a find has written down. A find is told at once, made small, and written into ``--finds``; the status
 is 1 then.
 """
@@ -12,12 +12,16 @@ import argparse
 import json
 import logging
 import sys
+import traceback
 from pathlib import Path
 from time import monotonic, process_time
 
+from tests.fuzz.arena import where
 from tests.fuzz.blind import feed
 from tests.fuzz.campaign import Campaign, Report, replayed
+from tests.fuzz.hostile import meet
 from tests.fuzz.parsers import TARGETS
+from tests.fuzz.sockets import campaign
 from tests.fuzz.transcript import load
 
 
@@ -77,6 +81,25 @@ def parsers(arguments: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
+def brokers(arguments: argparse.Namespace) -> int:
+    places: dict[str, int] = {}
+
+    def found(number: int, error: BaseException) -> None:
+        if where(error) not in places:
+            print(f"FOUND in meeting {number} of seed {arguments.seed}: {where(error)}", flush=True)
+            traceback.print_exception(error)
+        places[where(error)] = number
+
+    print(dict(meet(arguments.number, arguments.seed, found).most_common()))
+    return 1 if places else 0
+
+
+def sockets(arguments: argparse.Namespace) -> int:
+    faults = campaign(arguments.number, arguments.seed)
+    print(f"{arguments.number} conversations over TCP, {len(faults)} faults", *faults, sep="\n")
+    return 1 if faults else 0
+
+
 def replay(arguments: argparse.Namespace) -> int:
     found = 0
     for path in arguments.files:
@@ -101,6 +124,12 @@ def main() -> int:
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--finds", type=Path, help="a folder for what was found")
     command.set_defaults(run=parsers)
+    for name, run, number in (("brokers", brokers, 10_000), ("sockets", sockets, 2_000)):
+        text = "our client and changed answers" if run is brokers else "mutated conversations over TCP"
+        command = commands.add_parser(name, help=text)
+        command.add_argument("--number", type=int, default=number)
+        command.add_argument("--seed", type=int, default=0)
+        command.set_defaults(run=run)
     command = commands.add_parser("replay", help="what a find has written down")
     command.add_argument("files", type=Path, nargs="+")
     command.set_defaults(run=replay)

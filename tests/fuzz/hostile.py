@@ -1,8 +1,8 @@
 """Our client and a broker whose answers are changed on their way: nothing but errors of JMS may come of it.
 
-The client is the sans-I/O core; it opens, sends, receives, commits and closes as an application does, and between it and
-a real broker in memory stands somebody who changes frames and octets. An operation may fail by any `JMSError`; what must
-not be is another exception, an internal error of the engine, a wait that nothing ends, or work without end.
+The client is the sans-I/O core; it opens, sends, receives, commits and closes as an application does, and between it
+and a real broker in memory stands somebody who changes frames and octets. An operation may fail by any `JMSError`; what
+must not be is another exception, an internal error of the engine, a wait that nothing ends, or work without end.
 """
 
 from __future__ import annotations
