@@ -1,9 +1,9 @@
 """``python -m tests.fuzz``: the fuzzers, for longer than a test may take.
 
 ``conversations`` plays mutated conversations with a broker in memory, ``sockets`` some over TCP, ``brokers`` lets our
-client meet mutated answers, ``parsers`` feeds octets to one parser after the other (``guided.py`` does so by atheris), ``replay``
-does again what a find has written down. A find is told at once, made small, and written into ``--finds``; the status
-is 1 then.
+client meet mutated answers, ``parsers`` feeds octets to one parser after the other (``guided.py`` does so by atheris),
+``replay`` does again what a find has written down. A find is told at once, made small, and written into ``--finds``;
+the status is 1 then.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def watched() -> Iterator[None]:
     def token(size: int) -> bytes:
         return next(numbers).to_bytes(size, "big")
 
-    before = signal.signal(signal.SIGALRM, hanging)
+    before = signal.signal(signal.SIGVTALRM, hanging)
     try:
         with (
             patch.object(engine_module.Engine, "fail", failing),
@@ -79,8 +79,8 @@ def watched() -> Iterator[None]:
         ):
             yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 class Attacker:
@@ -144,11 +144,11 @@ class Arena(World):
         """Do it."""
         self.steps.append(step)
         verb, *parts = step
-        signal.setitimer(signal.ITIMER_REAL, HANG)
+        signal.setitimer(signal.ITIMER_VIRTUAL, HANG)
         began = thread_time()
         getattr(self, "_" + verb)(*parts)
         self.longest = max(self.longest, thread_time() - began)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
     def _accept(self, number: int, trusted: bool) -> None:
         self.attackers[number] = Attacker(self.broker.accept(trusted=trusted, peer=f"attacker-{number}"))

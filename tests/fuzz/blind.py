@@ -29,16 +29,16 @@ def tried(target: Target, octets: bytes) -> BaseException | None:
     def hanging(number: int, frame: object) -> None:
         raise Hang("no end")
 
-    before = signal.signal(signal.SIGALRM, hanging)
-    signal.setitimer(signal.ITIMER_REAL, 30.0)
+    before = signal.signal(signal.SIGVTALRM, hanging)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 30.0)
     began = thread_time()
     try:
         target.run(octets)
     except (Exception, Hang) as error:
         return error
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
     took = thread_time() - began
     return AssertionError(f"{took:.1f} s for {len(octets)} octets") if took > SLOW else None
 

@@ -138,7 +138,7 @@ def meet(number: int, seed: int = 0, found: Callable[[int, BaseException], None]
     with watched():
         for each in range(number):
             rng = mutator.rng = Random(f"{seed}/{each}")
-            signal.setitimer(signal.ITIMER_REAL, HANG)
+            signal.setitimer(signal.ITIMER_VIRTUAL, HANG)
             try:
                 ended += Meeting(rng, mutator).converse()
             except BaseException as error:
@@ -146,5 +146,5 @@ def meet(number: int, seed: int = 0, found: Callable[[int, BaseException], None]
                     raise
                 ended[where(error)] += 1
                 found(each, error)
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     return ended
