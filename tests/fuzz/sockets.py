@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 import socket
 import struct
-from collections.abc import Callable
 from random import Random
-from time import monotonic, sleep
+from time import monotonic
 
 import jmsish
 from tests.fuzz.conversations import Speaker
@@ -31,13 +30,6 @@ class Faults(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.found.append(self.format(record))
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    end = monotonic() + PATIENCE
-    while not holds():
-        assert monotonic() < end, what
-        sleep(0.01)
 
 
 def attack(address: tuple[str, int], rng: Random, mutator: Mutator) -> None:
@@ -75,14 +67,21 @@ def campaign(number: int, seed: int = 0) -> list[str]:
                 session = connection.create_session()
                 queue = session.create_queue(QUIET)
                 producer, consumer = session.create_producer(queue), session.create_consumer(queue)
+
+                def turn(text: str) -> None:
+                    producer.send(text)
+                    message = consumer.receive(timeout=PATIENCE)
+                    assert message is not None and message.body == text, "the well-behaved client"
+
                 for each in range(number):
                     mutator.rng = rng = Random(f"{seed}/{each}")
                     attack((listener.host, listener.port), rng, mutator)
                     if each % 5 == 0:
-                        producer.send(str(each))
-                        message = consumer.receive(timeout=PATIENCE)
-                        assert message is not None and message.body == str(each), "the well-behaved client"
-                wait_until(lambda: len(broker.connections()) == 1, "connections are left")
+                        turn(str(each))
+                end = monotonic() + PATIENCE
+                while len(broker.connections()) > 1:
+                    assert monotonic() < end, "connections are left"
+                    turn("meanwhile")
                 assert not broker.transactions(), "transactions are left"
                 assert [view.name for view in broker.queues() if view.acquired] == [], "messages are held by nobody"
     finally:
