@@ -130,8 +130,12 @@ class Face(ABC):
         answers."""
         for connection in self.connections:
             if not connection.is_closed:
-                await round_trip(connection)
+                await self.round_trip(connection)
                 await self.yield_()
+
+    async def round_trip(self, connection: aio.Connection) -> None:
+        """A question to the broker, and its answer."""
+        await round_trip(connection)
 
     async def turns(self, count: int) -> None:
         """Round trips on a connection that the scenario does not use: time passes, in events.
@@ -143,7 +147,7 @@ class Face(ABC):
         if self._watcher is None:
             self._watcher = await self._connect(self.url, {})
         for _ in range(count):
-            await round_trip(self._watcher)
+            await self.round_trip(self._watcher)
             await self.yield_()
 
     async def eventually(self, condition: Callable[[], bool], what: Callable[[], str]) -> None:
