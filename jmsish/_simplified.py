@@ -16,6 +16,7 @@ from jmsish._facade import (
     CompletionListener,
     ConnectionMetaData,
     Duration,
+    EventListener,
     ExceptionListener,
     ProducerSettings,
     check_listener,
@@ -99,6 +100,16 @@ class ContextFace(Creators):
     def exception_listener(self, listener: ExceptionListener | None) -> None:
         self._check_open()
         self._connection.exception_listener = listener
+
+    @property
+    def event_listener(self) -> EventListener | None:
+        """A callable that gets the events of a connection that reconnects; see `Connection.event_listener`."""
+        return self._connection.event_listener  # type: ignore[no-any-return]
+
+    @event_listener.setter
+    def event_listener(self, listener: EventListener | None) -> None:
+        self._check_open()
+        self._connection.event_listener = listener
 
     def _check_open(self) -> None:
         if self._closed:

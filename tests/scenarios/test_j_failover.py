@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import jmsish
+from jmsish import aio
 from jmsish.broker.coordinator import ControlLink
 from jmsish.events import (
     ConnectionInterrupted,
@@ -22,7 +23,7 @@ from jmsish.events import (
     TransactionLost,
 )
 
-from .blocking import PATIENCE
+from .blocking import PATIENCE, Blocking
 from .face import Face
 from .mending import Mending
 from .steps import MODES, Stage, again, expect, outcome, send, take_all
@@ -462,6 +463,25 @@ async def test_events_tell_what_happened_in_its_order(face: Face) -> None:
     assert (lost.prefetched, restored.attempts) == (1, 1)
     with pytest.raises(TypeError):
         play.connection.event_listener = "no callable"  # type: ignore[assignment]
+
+
+async def test_a_context_outlives_its_broker_too(face: Face) -> None:
+    """The simplified API, over the classic one: the events are there as well."""
+    mending = Mending(face)
+    connect = jmsish.create_context if face.here() == "MainThread" else None
+    if connect is None:
+        context: Any = await aio.create_context(mending.url)
+    else:
+        context = Blocking(connect(mending.url))
+    context.event_listener = mending._on_event
+    consumer = context.create_consumer(context.create_queue("orders"))
+    consumer = await consumer if hasattr(consumer, "__await__") else consumer
+    mending.connection = context._connection
+    await mending.mend()
+    await send(await face.connect(), "orders", "m1")
+    message = await consumer.receive(timeout=PATIENCE)
+    assert message is not None and message.body == "m1" and mending.of(ConnectionRestored)
+    await context.close()
 
 
 async def test_a_broker_that_restarts(face: Face) -> None:
