@@ -138,9 +138,11 @@ class ThreadedDriver(StandbyReader):
                 now = monotonic()
                 if deadline is not None and now >= deadline:
                     raise OperationTimeoutError("no answer from the broker within the time allowed")
-                if self._reader or self._is_away():
+                if self._reader or (self.core.offline and self._is_away()):
                     self._wait_for_reader(future, deadline, now)
-                elif self._read(deadline, now, future) == b"" and not (future.done() or self._is_away()):
+                elif self._read(deadline, now, future) == b"" and not (
+                    future.done() or (self.core.offline and self._is_away())
+                ):
                     # Nothing comes any more; the core, if it was interrupted amid its failure, may not have said so.
                     text = f"connection to {self.transport.peer} has ended"
                     raise self.core.failure or ConnectionLostError(text, scope="connection")
@@ -171,7 +173,7 @@ class ThreadedDriver(StandbyReader):
         signal.acquire()
         try:
             with self.lock:
-                if not (self._reader or self._is_away()) or future.done():
+                if not (self._reader or (self.core.offline and self._is_away())) or future.done():
                     return
                 self._waiters[signal] = future
             signal.acquire(timeout=-1 if deadline is None else max(deadline - now, 0))
@@ -188,7 +190,7 @@ class ThreadedDriver(StandbyReader):
         transport = self.transport
         try:
             with self.lock:
-                if self._reader or (future is not None and future.done()) or self._is_away():
+                if self._reader or (future is not None and future.done()) or (self.core.offline and self._is_away()):
                     return None
                 self._reader = me
                 self._read_for = future
@@ -196,7 +198,7 @@ class ThreadedDriver(StandbyReader):
                 left = self._time_left(deadline, now)
             if left > 0:
                 self.flush()
-            data = self._recv(transport, 0 if self._is_away() else left)
+            data = self._recv(transport, 0 if self.core.offline and self._is_away() else left)
         finally:
             try:
                 with self.lock:
@@ -280,8 +282,7 @@ class ThreadedDriver(StandbyReader):
 
         Raises `OperationTimeoutError` when the peer has not taken all of it at the deadline; who writes next goes on.
         """
-        lock, core = self.lock, self.core
-        transport = self.transport
+        lock, core, transport = self.lock, self.core, self.transport
         mine = False
         try:
             while True:

@@ -273,13 +273,14 @@ class Session(SessionFace, Closing):
     def _message(self, delivery: Delivery) -> Message:
         message: Message = delivery.context
         delivery.context = None  # what is not acknowledged yet shall not keep the body of a message nobody holds
-        individual = self._core.mode is AcknowledgeMode.INDIVIDUAL
-        if individual or self._acknowledger.ledger is not self._core.ledger:
-            self._acknowledger = self._acknowledger_kind(self, delivery if individual else None)
-        message._owner = self._acknowledger
-        if delivery.link.session is not self._core.engine_session:  # it came by a connection that was lost just now
-            message._owner = self._acknowledger_kind(self, None)
-            message._owner.ledger = ClientLedger(self._core)
+        core, acknowledger = self._core, self._acknowledger
+        individual = core.mode is AcknowledgeMode.INDIVIDUAL
+        if individual or acknowledger.ledger is not core.ledger:
+            acknowledger = self._acknowledger = self._acknowledger_kind(self, delivery if individual else None)
+        if delivery.link.session is not core.engine_session:  # it came by a connection that was lost just now
+            acknowledger = self._acknowledger_kind(self, None)
+            acknowledger.ledger = ClientLedger(core)
+        message._owner = acknowledger
         return message
 
     def __hash__(self) -> int:
