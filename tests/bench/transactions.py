@@ -38,7 +38,8 @@ class Controlled:
     """A peer with a control link to a broker of its own."""
 
     def __init__(self) -> None:
-        self.broker = Broker("transactions", clock=time.time)
+        # As many transactions of one connection as are wanted: what is measured is their cost, not the cap on it.
+        self.broker = Broker("transactions", {"limits": {"max_transactions": 0}}, clock=time.time)
         self.peer = Peer(self.broker)
         self.octets = payload()
         self.control: Link = self.peer.session.sender("control", source=Source(), target=Coordinator())
