@@ -12,7 +12,6 @@ list of these.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.attach import Terminal, answer
@@ -20,18 +19,15 @@ from jmsish.broker.consumers import ask
 from jmsish.broker.coordinator import ControlLink
 from jmsish.broker.dispositions import disposed
 from jmsish.broker.filters import Filters
-from jmsish.broker.grants import PERMISSIVE, Grant
 from jmsish.broker.greeting import admit
+from jmsish.broker.guests import Guest
 from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.leases import Leases
 from jmsish.broker.link_policy import SESSION_DISALLOWED, intake_of
-from jmsish.broker.login import Login
 from jmsish.broker.order import Entry
 from jmsish.broker.outgoing import OutgoingLink
-from jmsish.broker.oversize import Oversize
 from jmsish.broker.pending import Pending
 from jmsish.broker.queues import Queue
-from jmsish.broker.remote_hosts import host_of
 from jmsish.broker.subscriptions import Lookup
 from jmsish.broker.temporaries import Temporaries
 from jmsish.broker.transactions import Transaction
@@ -49,34 +45,19 @@ if TYPE_CHECKING:
 
 OUTPUT_LIMIT: Final = 1 << 20
 """A connection with so much output waiting is sent nothing more until some of it has been taken."""
-FAREWELL: Final = 1.0
-"""Seconds in which the answer to our close is awaited. What comes meanwhile is read and dropped, for a socket that is
-closed with unread input may take back what was written last (W10)."""
-GRACE: Final = 1.0
-"""Seconds in which dispositions still win over the default outcome after a link was closed (W16)."""
 
 
-class ServerConnection(Temporaries):
+class ServerConnection(Guest, Temporaries):
     """A connection inside the broker: bytes in, bytes out, deadline out."""
 
-    acts: Mapping[int, Callable[..., None]]
-    """What is done with each event of the engine."""
+    broker: Broker
     control_kind: type[ControlLink] = ControlLink
     intake = intake_of
     """What reads the messages of a link."""
 
     def __init__(self, broker: Broker, engine: Engine, number: int, identity: str | None, peer: str) -> None:
-        super().__init__(broker)
-        self.engine = engine
-        self.number = number
-        self.identity = identity
-        self.peer = peer
-        self.login = Login(self)
-        self.container_id = ""
-        self.grant: Grant = PERMISSIVE
-        """What it may do: decided at its open, and fixed for its life."""
-        self.admitted = False
-        """Policy has let it in, and counts it."""
+        Temporaries.__init__(self, broker)
+        Guest.__init__(self, engine, number, identity, peer)
         self.sole: int | None = None
         """It asked to be the only one of its container, and what is to be done about another one (see `greeting`)."""
         self.room = OUTPUT_LIMIT
@@ -94,48 +75,11 @@ class ServerConnection(Temporaries):
         self.leases = Leases()
         """Freezes that it asked for by request; they end with it."""
         self._sessions: list[EngineSession] = []
-        self._graces: list[tuple[float | None, OutgoingLink]] = []
-        self._oversize = Oversize(self)
-        self._at_hand: list[tuple[Any, ...]] = []
-        """Events that are worked off; a close from here drops the rest of them."""
-        self._farewell: float | None = None
-        """When the answer to our close is awaited no longer."""
 
     def __repr__(self) -> str:
         return f"<ServerConnection {self.number} {self.container_id!r} {self.peer}>"
 
-    @property
-    def host(self) -> str:
-        """From where it comes."""
-        return host_of(self.peer)
-
-    @property
-    def closed(self) -> bool:
-        """Nothing more will be read or written."""
-        return self.engine.closed
-
-    @property
-    def is_open(self) -> bool:
-        """Its peer has said who it is, and opened."""
-        return self.engine.remote is not None
-
-    @property
-    def unsent(self) -> int:
-        """Octets of output that were not taken."""
-        return self.engine.out_size
-
     # --- bytes and time
-
-    def receive(self, data: bytes) -> None:
-        """Bytes from the peer. What they bring about is dispatched by the broker's next step."""
-        self.engine.receive(data)
-        self.work()
-
-    def receive_eof(self) -> None:
-        """The peer is gone; without a close before, all it held is put back as at a loss (D5)."""
-        self.engine.receive_eof()
-        self.work()
-        self.end()
 
     def take_output(self) -> bytes:
         """Bytes for the peer. Taken, they make room: the next step may have more."""
@@ -149,33 +93,7 @@ class ServerConnection(Temporaries):
             self.broker.touch(self)  # the next frames of a large message
         return data
 
-    def tick(self, now: float) -> float | None:
-        """Let time pass (monotonic seconds); when to come back."""
-        deadline = self.engine.tick(now)
-        self.work()
-        if self._graces:
-            deadline = _earlier(deadline, self._pass_graces(now))
-        if self._oversize:
-            deadline = _earlier(deadline, self._oversize.pass_time(now))
-        if self._farewell is not None:
-            deadline = _earlier(deadline, self._await_close(now))
-        return deadline
-
-    def touched(self) -> None:
-        """There may be output."""
-        self.broker.touch(self)
-
-    def work(self) -> None:
-        """Do what the engine has seen since."""
-        self.touched()
-        events = self._at_hand = self.engine.take_events()
-        acts = self.acts
-        while events:
-            for event in events:
-                acts[event[0]](self, *event[1:])
-            events.clear()
-            # An answer that the peer cannot take ends what it was for.
-            events = self._at_hand = self.engine.take_events()
+    def worked_off(self) -> None:
         if self.fed:
             fed, self.fed = self.fed, []
             for link in fed:
@@ -293,14 +211,8 @@ class ServerConnection(Temporaries):
     def _failed(self, error: AmqpError) -> None:
         self.end()
 
-    def _authenticated(self, identity: str | None, mechanism: str) -> None:
-        self.identity = identity
-
     def _too_large(self, link: Link, delivery: Delivery) -> None:
         self._oversize.begun(link, delivery)
-
-    def _too_large_ended(self, link: Link, delivery: Delivery) -> None:
-        self._oversize.ended(link, delivery)
 
     def census(self) -> tuple[int, int, int]:
         """How many sessions there are, links on which the peer sends, and links on which it receives."""
@@ -343,18 +255,6 @@ class ServerConnection(Temporaries):
                 session.flush_dispositions()
 
     # --- endings
-
-    def grant_grace(self, link: OutgoingLink) -> None:
-        """The receiver closed a link with deliveries unsettled: it may still dispose of them for a moment (W16)."""
-        self._graces.append((None, link))
-
-    def _pass_graces(self, now: float) -> float | None:
-        graces = [(now + GRACE if due is None else due, link) for due, link in self._graces]
-        self._graces = [(due, link) for due, link in graces if due > now]
-        for due, link in graces:
-            if due <= now:
-                link.give_back()
-        return min((due for due, _ in self._graces if due is not None), default=None)
 
     def _lose_session(self, session: EngineSession) -> None:
         """Links go, control links roll back what they declared, the default outcome decides the rest (W16)."""
@@ -409,20 +309,7 @@ class ServerConnection(Temporaries):
         self.hindered.clear()
         self.broker.forget(self)
 
-    def turn_away(self) -> None:
-        """There are too many: the end, before anything was said."""
-        self.ended = True
-        self.engine.close()
-
-    def close(self, error: AmqpError | None) -> None:
-        """Say goodbye from here."""
-        self.end("the connection was closed by the broker" if error is None else str(error))
-        self.engine.close(error)
-        self._drop_rest()
-        self._farewell = inf
-        self.broker.touch(self)
-
-    def _drop_rest(self) -> None:
+    def drop_rest(self) -> None:
         """What came in the same batch is not heard any more; what it would have settled is given up with the rest."""
         settlement = self.broker.settlement
         for event in self._at_hand:
@@ -431,23 +318,7 @@ class ServerConnection(Temporaries):
                     consumer = delivery.link.context
                     if isinstance(consumer, OutgoingLink):
                         consumer.give_up(settlement, delivery)
-        self._at_hand.clear()
-
-    def _await_close(self, now: float) -> float | None:
-        """The peer has a moment to answer our close; when it is over, if it has not."""
-        assert self._farewell is not None
-        if self._farewell == inf:
-            self._farewell = now + FAREWELL
-        if self._farewell > now and not self.engine.closed:
-            return self._farewell
-        self._farewell = None
-        self.engine.stop_reading()
-        self.broker.touch(self)
-        return None
-
-
-def _earlier(one: float | None, other: float | None) -> float | None:
-    return one if other is None else other if one is None else min(one, other)
+        super().drop_rest()
 
 
 ACTS: Final[dict[int, Callable[..., None]]] = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jmsish.broker.connection import FAREWELL
+from jmsish.broker.guests import FAREWELL
 from jmsish.engine.outcomes import ACCEPTED, AmqpError, Declare, Rejected, Source, Target, TransactionalState
 from jmsish.engine.values import encode_described, encode_string
 from tests.broker.pubsub import subscriber

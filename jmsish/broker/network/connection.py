@@ -7,12 +7,9 @@ before the router's step. The context of a link is the end of it on this side; o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
-from jmsish.broker.connection import FAREWELL, GRACE
-from jmsish.broker.grants import PERMISSIVE, Grant
-from jmsish.broker.login import Login
+from jmsish.broker.guests import Guest
 from jmsish.broker.network.attach import answer
 from jmsish.broker.network.connectors import Connector
 from jmsish.broker.network.control import Listener, Teller
@@ -25,9 +22,7 @@ from jmsish.broker.network.passage import Passage
 from jmsish.broker.network.reach import RingError
 from jmsish.broker.network.relay import RelaySession
 from jmsish.broker.network.relay_ends import RelayIn
-from jmsish.broker.oversize import Oversize
 from jmsish.broker.refusals import Refusal
-from jmsish.broker.remote_hosts import host_of
 from jmsish.engine import events
 from jmsish.engine.conditions import EngineStateError
 from jmsish.engine.outcomes import AmqpError, Source, Target
@@ -51,7 +46,7 @@ Dialled = Connector | Through
 """What has dialled a connection."""
 
 
-class RouterConnection:
+class RouterConnection(Guest):
     """A connection inside the router: bytes in, bytes out, deadline out."""
 
     def __init__(
@@ -65,53 +60,25 @@ class RouterConnection:
         door: str | None = NORMAL,
         connector: Dialled | None = None,
     ) -> None:
-        self.node = node
-        self.engine = engine
-        self.number = number
-        self.identity = identity
-        self.peer = peer
+        super().__init__(engine, number, identity, peer)
+        self.node = self.broker = node
         self.door = door
         """The role of the listener it came in by; None where any will do."""
         self.connector = connector
-        self.container_id = ""
         self.transactions: dict[bytes, Transaction] = {}
         """None: those of a client are at the broker of its link routes."""
-        self.grant: Grant = PERMISSIVE
-        self.admitted = False
-        """Policy has let it in, and counts it."""
         self.neighbour: Hello | None = None
         self.teller: Teller | None = None
-        self.ended = False
-        self._begin()
-
-    def _begin(self) -> None:
-        self.login = Login(self)
         self.sessions: list[EngineSession] = []
         self._continued: dict[EngineSession, RelaySession] = {}
         """Sessions of ours that continue those of others."""
         self._held: dict[Callable[[], None], None] = {}
         self._stalled: dict[Callable[[], None], None] = {}
-        self._graces: list[tuple[float | None, Egress]] = []
         self._links = 0
-        self._oversize = Oversize(self)
-        self._at_hand: list[tuple[Any, ...]] = []
-        """Events that are worked off; a close from here drops the rest of them."""
-        self._farewell: float | None = None
-        """When the answer to our close is awaited no longer."""
 
     def __repr__(self) -> str:
         what = f"router {self.neighbour.router!r}" if self.neighbour else f"client {self.container_id!r}"
         return f"<RouterConnection {self.number} {what} {self.peer}>"
-
-    @property
-    def host(self) -> str:
-        """Where it comes from."""
-        return host_of(self.peer)
-
-    @property
-    def broker(self) -> RouterNode:
-        """What this is a connection of."""
-        return self.node
 
     @property
     def is_neighbour(self) -> bool:
@@ -133,36 +100,12 @@ class RouterConnection:
     def neighbour_role(self) -> str:
         return NORMAL if self.neighbour is None else self.neighbour.role
 
-    @property
-    def is_open(self) -> bool:
-        """The peer has said who it is, and opened."""
-        return self.engine.remote is not None
-
-    @property
-    def unsent(self) -> int:
-        """Octets of output that were not taken."""
-        return self.engine.out_size
-
     # --- bytes and time
-
-    @property
-    def closed(self) -> bool:
-        """Nothing more will be read or written."""
-        return self.engine.closed
-
-    def receive(self, data: bytes) -> None:
-        """Bytes from the peer."""
-        self.engine.receive(data)
-        self.work()
-
-    def receive_eof(self) -> None:
-        """The peer is gone."""
-        self.engine.receive_eof()
-        self.work()
-        self.end("the connection was lost")
 
     def take_output(self) -> bytes:
         """Bytes for the peer. Taken, they make room for more."""
+        if self.engine.has_events:
+            self.work()
         data = self.engine.take_output()
         if self._stalled:
             stalled, self._stalled = self._stalled, {}
@@ -171,18 +114,6 @@ class RouterConnection:
         if self.engine.out_size:
             self.touched()
         return data
-
-    def tick(self, now: float) -> float | None:
-        """Let time pass (monotonic seconds); when to come back."""
-        deadline = self.engine.tick(now)
-        self.work()
-        if self._graces:
-            deadline = _earlier(deadline, self._pass_graces(now))
-        if self._oversize:
-            deadline = _earlier(deadline, self._oversize.pass_time(now))
-        if self._farewell is not None:
-            deadline = _earlier(deadline, self._await_close(now))
-        return deadline
 
     @property
     def is_full(self) -> bool:
@@ -198,17 +129,7 @@ class RouterConnection:
         """Call ``resume`` when the peer may have let more go."""
         self._held[resume] = None
 
-    def touched(self) -> None:
-        """There may be output."""
-        self.node.touch(self)
-
-    def work(self) -> None:
-        """Do what the engine has seen since."""
-        self.touched()
-        events = self._at_hand = self.engine.take_events()
-        for event in events:
-            _ACTS[event[0]](self, *event[1:])
-        events.clear()
+    def worked_off(self) -> None:
         if self._held:
             held, self._held = self._held, {}
             for resume in held:
@@ -377,17 +298,11 @@ class RouterConnection:
     def _failed(self, error: AmqpError) -> None:
         self.end(str(error))
 
-    def _authenticated(self, identity: str | None, mechanism: str) -> None:
-        self.identity = identity
-
     def _too_large(self, link: Link, delivery: Delivery) -> None:
         terminal = link.context
         if isinstance(terminal, (Ingress, RelayIn)) and isinstance(delivery.context, Passage):
             terminal.aborted(delivery)  # at once, whenever it is answered: the copies under way are taken back
         self._oversize.begun(link, delivery)
-
-    def _too_large_ended(self, link: Link, delivery: Delivery) -> None:
-        self._oversize.ended(link, delivery)
 
     def census(self) -> tuple[int, int, int]:
         """How many sessions there are, links on which the peer sends, and links on which it receives."""
@@ -396,18 +311,6 @@ class RouterConnection:
         return len(self.sessions), len(links) - receivers, receivers
 
     # --- endings
-
-    def grant_grace(self, egress: Egress) -> None:
-        """The receiver closed a link: what it holds it may still dispose of for a moment (W16)."""
-        self._graces.append((None, egress))
-
-    def _pass_graces(self, now: float) -> float | None:
-        graces = [(now + GRACE if due is None else due, egress) for due, egress in self._graces]
-        self._graces = [(due, egress) for due, egress in graces if due > now]
-        for due, egress in graces:
-            if due <= now:
-                egress.give_back()
-        return min((due for due, _ in self._graces if due is not None), default=None)
 
     def _lose_session(self, session: EngineSession, error: AmqpError | None) -> None:
         self.node.link_routes.session_lost(session)
@@ -425,7 +328,7 @@ class RouterConnection:
         session.outgoing.clear()
         session.incoming.clear()
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str = "the connection was lost") -> None:
         """The connection is over: what was learned over it goes first, so that nothing is sent that way again."""
         if self.ended:
             return
@@ -438,34 +341,8 @@ class RouterConnection:
         if self.connector is not None:
             self.connector.lost(reason)
 
-    def turn_away(self) -> None:
-        """There are too many: the end, before anything was said."""
-        self.ended = True
-        self.engine.close()
-
-    def close(self, error: AmqpError | None) -> None:
-        """Say goodbye from here."""
-        self.end("closed" if error is None else error.description or error.condition)
-        self.engine.close(error)
-        self._at_hand.clear()
-        self._farewell = inf
-        self.touched()
-
-    def _await_close(self, now: float) -> float | None:
-        """The peer has a moment to answer our close; when it is over, if it has not."""
-        assert self._farewell is not None
-        if self._farewell == inf:
-            self._farewell = now + FAREWELL
-        if self._farewell > now and not self.engine.closed:
-            return self._farewell
-        self._farewell = None
-        self.engine.stop_reading()
-        self.touched()
-        return None
-
-
-def _earlier(one: float | None, other: float | None) -> float | None:
-    return other if one is None else one if other is None else min(one, other)
+    def farewell(self, error: AmqpError | None) -> str:
+        return "closed" if error is None else error.description or error.condition
 
 
 _ACTS: Final[dict[int, Callable[..., None]]] = {
@@ -489,3 +366,4 @@ _ACTS: Final[dict[int, Callable[..., None]]] = {
     events.ASKED: lambda connection, question: connection.login.asked(question),
     events.JUDGED: lambda connection, verdict: connection.login.judged(verdict),
 }
+RouterConnection.acts = _ACTS
