@@ -6,7 +6,7 @@ import argparse
 import sys
 from types import ModuleType
 
-from tests.bench import broker, depth, engine, exchanges, load, rates, selector, soak, startup, transactions
+from tests.bench import broker, depth, engine, exchanges, load, rates, routers, selector, soak, startup, transactions
 
 BENCHES: dict[str, ModuleType] = {
     "rates": rates,
@@ -17,6 +17,7 @@ BENCHES: dict[str, ModuleType] = {
     "selector": selector,
     "exchanges": exchanges,
     "soak": soak,
+    "routers": routers,
     "load": load,
     "startup": startup,
 }

@@ -8,7 +8,7 @@ import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,11 @@ class Process:
             self.process.kill()
             raise Failed(self.last_words() if ready else f"no answer in {DEADLINE:.0f} seconds; {self.last_words()}")
         return line.rstrip("\n")
+
+    def rest(self) -> str:
+        """A further line of an answer; it comes with the first."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().rstrip("\n")
 
     def last_words(self) -> str:
         self.errors.seek(0)
@@ -121,10 +126,13 @@ def java_client(url: str) -> Client:
 
 
 @contextmanager
-def our_broker(*, profiling: bool = False) -> Iterator[str]:
-    """The bundled broker as a process; its profile, if wanted, is printed at the end."""
+def our_broker(
+    *, profiling: bool = False, started: Callable[[Process], object] = lambda process: None
+) -> Iterator[str]:
+    """The bundled broker as a process, given to ``started``; its profile, if wanted, is printed at the end."""
     module = [f"{CLIENTS}.profiled_broker"] if profiling else ["jmsish", "broker", "--port", "0"]
     process = Process([sys.executable, "-m", *module])
+    started(process)
     try:
         yield process.answer().removeprefix("listening on ")
     finally:
