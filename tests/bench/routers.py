@@ -138,7 +138,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         ratio = row["rate"] / direct
         mark = f" {'✓' if ratio >= NEEDED else '✗'}" if row["routers"] == 1 else ""
         shown.append([
-            f"{row['transport']}, {row['routers'] or 'direct'}", report.figure(row["rate"]), f"{ratio * 100:.0f} %{mark}",
+            f"{row['transport']}, {row['routers'] or 'direct'}", report.figure(row["rate"]),
+            f"{ratio * 100:.0f} %{mark}",
             report.figure(row["cpu_us"]), added, report.figure(row["latency_us"]), waited,
         ])  # fmt: skip
         before = row
@@ -247,7 +248,7 @@ def large_ones(options: argparse.Namespace) -> list[dict[str, Any]]:
     if "tcp" in options.transports:
         found.append(large_over_processes(options))
     print(
-        f"\nOne message of {options.megabytes} MB over {options.most} routers: the most that is held by each router, KB\n"
+        f"\nOne message of {options.megabytes} MB over {options.most} routers: most held by each router, KB\n"
     )
     rows = []
     for each in found:
