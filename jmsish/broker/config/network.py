@@ -104,7 +104,7 @@ def check_listener_role(table: Table, role: str, router: RouterConfig) -> None:
 
 
 def read_link_routes(config: Table, connectors: tuple[ConnectorConfig, ...]) -> tuple[LinkRouteConfig, ...]:
-    """The prefixes that lead to a connector of the role normal."""
+    """The prefixes that lead to a connector of the role normal, which may also be made later, by a program."""
     named = {connector.name: connector for connector in connectors}
     found: dict[str, LinkRouteConfig] = {}
     for table in config.list_of("link_routes"):
@@ -114,11 +114,9 @@ def read_link_routes(config: Table, connectors: tuple[ConnectorConfig, ...]) -> 
             table.faults.add(f"{table.where} prefix is missing: which addresses are to go there?")
         elif prefix in found:
             table.faults.add(f"{table.where} prefix {prefix!r} leads to another connector already")
-        if connector not in named:
-            table.faults.add(
-                f"{table.where} connector {connector!r} is not among [[connectors]]: {', '.join(named) or 'none is'}"
-            )
-        elif named[connector].role != "normal":
+        if not connector:
+            table.faults.add(f"{table.where} connector is missing: whose broker is it to lead to?")
+        elif connector in named and named[connector].role != "normal":
             table.faults.add(
                 f"{table.where} connector {connector!r} leads to a router: a link route needs one of the role normal"
             )

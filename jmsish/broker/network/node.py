@@ -67,6 +67,8 @@ class RouterNode:
         self.router = config.router.id
         self.mode = config.router.mode
         self.now = clock
+        if config.queues or config.exchanges or config.bindings:
+            _log.warning("the router %r holds no queues and exchanges: those of its configuration are not made", name)
         self.reach: Reach[RouterConnection] = Reach(self.router)
         self.denials = Denials()
         self.dials: list[Dial] = []
