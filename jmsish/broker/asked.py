@@ -40,7 +40,7 @@ class Asked(NamedTuple):
 
     broker: Broker
     connection: ServerConnection | None
-    kind: Kind
+    kind: Kind[Any]
     request: Request
 
     @property

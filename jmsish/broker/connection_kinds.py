@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
 
 
-class ConnectionKind(Kind):
+class ConnectionKind(Kind["Broker"]):
     """Connections that are open, each called by its number. To end one takes ``may_manage = true``."""
 
     name = "connection"
@@ -41,7 +41,7 @@ class ConnectionKind(Kind):
         found = asdict(ConnectionView(entity))
         named = {"name": name, "identity": name, "type": self.name}
         policy = {"user": grant.user, "vhost": grant.vhost, "group": grant.group}
-        return {**named, **policy, **{key: found[key] for key in self.attributes if key in found}}
+        return {**{key: found[key] for key in self.attributes if key in found}, **policy, **named}
 
     def _find(self, broker: Broker, name: str) -> ServerConnection:
         for connection in broker.opened_connections():

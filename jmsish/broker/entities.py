@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from jmsish.broker.policy import DEFAULT_SETTINGS, SETTING_NAMES, QueueSettings
 from jmsish.broker.views import QueueView, SubscriptionView
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
     from jmsish.broker.exchanges import Exchange
     from jmsish.broker.subscriptions import Subscription
+
+Home = TypeVar("Home")
 
 BAD_REQUEST, FORBIDDEN, NOT_FOUND, TIMED_OUT, CONFLICT, GONE = 400, 403, 404, 408, 409, 410
 
@@ -25,8 +27,8 @@ class Refused(Exception):
         self.status = status
 
 
-class Kind:
-    """A type of entity."""
+class Kind(Generic[Home]):
+    """A type of entity, of a broker or of a router."""
 
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]]
@@ -42,35 +44,35 @@ class Kind:
     named_by_key: ClassVar[bool] = True
     """The application property ``key`` may say which one is meant."""
 
-    def create(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    def create(self, broker: Home, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Make one; its attributes. Refused where there is one of that name."""
         raise NotImplementedError
 
-    def read(self, broker: Broker, name: str) -> dict[str, Any]:
+    def read(self, broker: Home, name: str) -> dict[str, Any]:
         """The attributes of one. Refused where there is none of that name."""
         raise NotImplementedError
 
-    def update(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    def update(self, broker: Home, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Change some attributes; all of them, as they are now."""
         raise NotImplementedError
 
-    def delete(self, broker: Broker, name: str) -> None:
+    def delete(self, broker: Home, name: str) -> None:
         """Delete one with all it holds."""
         raise NotImplementedError
 
-    def gated(self, broker: Broker, name: str) -> Exchange | None:
+    def gated(self, broker: Home, name: str) -> Exchange | None:
         """The exchange at whose gate a deletion waits while it is frozen."""
         return None
 
-    def purge(self, broker: Broker, name: str) -> int:
+    def purge(self, broker: Home, name: str) -> int:
         """Remove the messages that are available; how many went."""
         raise NotImplementedError
 
-    def statistics(self, broker: Broker) -> dict[str, Any]:
+    def statistics(self, broker: Home) -> dict[str, Any]:
         """Figures by the names that Broker-J has for them."""
         raise NotImplementedError
 
-    def entities(self, broker: Broker) -> Iterable[Any]:
+    def entities(self, broker: Home) -> Iterable[Any]:
         """Each of them, in the order of their making."""
         raise NotImplementedError
 
@@ -96,7 +98,7 @@ _FOREIGN_SETTINGS: Final[dict[str, tuple[str, dict[Any, Any]]]] = {
 """What Broker-J calls a setting, and what it calls its values; its -1 is our 0, no limit."""
 
 
-class QueueKind(Kind):
+class QueueKind(Kind["Broker"]):
     """Queues, those of subscriptions and temporary ones included."""
 
     name = "queue"
@@ -171,7 +173,7 @@ def _checked(settings: dict[str, Any], name: str) -> dict[str, Any]:
     return settings
 
 
-class TopicKind(Kind):
+class TopicKind(Kind["Broker"]):
     """Topics that have been declared: exchanges of the type topic."""
 
     name = "topic"
@@ -218,7 +220,7 @@ class TopicKind(Kind):
         return exchange
 
 
-class SubscriptionKind(Kind):
+class SubscriptionKind(Kind["Broker"]):
     """Subscriptions to topics. Each is made by who subscribes; it is named here by its queue, as names may repeat."""
 
     name = "subscription"
@@ -251,7 +253,7 @@ class SubscriptionKind(Kind):
         return subscription
 
 
-class BrokerKind(Kind):
+class BrokerKind(Kind["Broker"]):
     """The broker itself: there is one, by whatever name it is asked for, as any hostname reaches it."""
 
     name = "broker"

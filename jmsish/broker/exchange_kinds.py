@@ -34,7 +34,7 @@ _LIFETIMES: Final = {"PERMANENT": False, "DELETE_ON_NO_LINKS": True, "DELETE_ON_
 _FOREIGN_SETTINGS: Final = ("alternateBinding", "unroutableMessageBehaviour", "lifetimePolicy")
 
 
-class ExchangeKind(Kind):
+class ExchangeKind(Kind["Broker"]):
     """Exchanges of all types, topics among them."""
 
     name = "exchange"
@@ -145,7 +145,7 @@ def _translated(key: str, value: Any) -> dict[str, Any]:
     return {"alternate": None if target is None else target.get("destination")}
 
 
-class BindingKind(Kind):
+class BindingKind(Kind["Broker"]):
     """Bindings, those of subscriptions included. One is known as ``exchange/queue/key``, or ``exchange/queue``."""
 
     name = "binding"

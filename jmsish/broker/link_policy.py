@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jmsish.broker.dynamic import NodeWishes
     from jmsish.broker.filters import Wanted
     from jmsish.broker.grants import Grant
+    from jmsish.broker.network.connection import RouterConnection
     from jmsish.broker.router import Topic
     from jmsish.engine.link import Link
 
@@ -44,7 +45,7 @@ class LinkDenied(Refusal):
         self.why = why
 
 
-def note_denied(connection: ServerConnection, link: Link, denied: Refusal) -> None:
+def note_denied(connection: ServerConnection | RouterConnection, link: Link, denied: Refusal) -> None:
     """Count a refused link, and tell the log."""
     grant = connection.grant
     what = "receiver" if link.is_sender else "sender"

@@ -9,11 +9,11 @@ a frozen exchange, or freezes one, is done when its turn comes, and others are d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from itertools import islice
 from sys import maxsize
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from jmsish.broker import leases, rebinding
 from jmsish.broker.asked import CREATED, FAULT, NO_CONTENT, NOT_IMPLEMENTED, OK, Answer, Asked, Request
@@ -55,8 +55,7 @@ from jmsish.errors import (
 from jmsish.types import Int
 
 if TYPE_CHECKING:
-    from jmsish.broker.broker import Broker
-    from jmsish.broker.connection import ServerConnection
+    from jmsish.broker.grants import Grant
     from jmsish.broker.rebinding import Said
 
 OPERATIONS: Final = (
@@ -67,16 +66,28 @@ INQUIRIES: Final = ("GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-MGMT-N
 NODE_TYPES: Final = ("org.amqp.management", "self")
 """Types that mean the node itself, which answers inquiries and queries over all types."""
 
-KINDS: Final[tuple[Kind, ...]] = (
+class Asker(Protocol):
+    """A connection whose request it is."""
+
+    grant: Grant
+
+
+KINDS: Final[tuple[Kind[Any], ...]] = (
     QueueKind(), TopicKind(), ExchangeKind(), BindingKind(), SubscriptionKind(), BrokerKind(), PolicyKind(),
     VhostKind(), GroupKind(), ConnectionKind(),
 )  # fmt: skip
 
 
+Kinds = Sequence[Kind[Any]]
+
+
 def answer(
-    broker: Broker, payload: bytes, connection: ServerConnection | None = None
+    home: Any, payload: bytes, connection: Asker | None = None, kinds: Kinds = KINDS
 ) -> tuple[str | None, bytes | Future[bytes]]:
-    """Do what a message asks: where its answer is to go (None for nowhere), and the answer in octets, now or later."""
+    """Do what a message asks: where its answer is to go (None for nowhere), and the answer in octets, now or later.
+
+    ``home`` is what is managed, a broker or a router, and ``kinds`` are the types of entities that it has.
+    """
     try:
         message = ReceivedMessage(payload)
         message.check()
@@ -87,7 +98,7 @@ def answer(
     address = reply_to if isinstance(reply_to, str) else None
     said: Said
     try:
-        said = _do(broker, _request(message), connection)
+        said = _do(home, kinds, _request(message, kinds), connection)
     except Exception as error:
         said = _sorry(error)
     if isinstance(said, Answer):
@@ -128,7 +139,7 @@ def _sorry(error: BaseException) -> Answer:
     raise error
 
 
-def _request(message: ReceivedMessage) -> Request:
+def _request(message: ReceivedMessage, kinds: Kinds) -> Request:
     properties = message.application_properties()
     section, body = message.body()
     operation, kind = properties.get("operation"), properties.get("type")
@@ -138,25 +149,25 @@ def _request(message: ReceivedMessage) -> Request:
     if kind is None and operation in INQUIRIES + ("QUERY",):
         kind = NODE_TYPES[0]
     if not isinstance(kind, str):
-        raise Refused(BAD_REQUEST, f"the application property 'type' is missing: {_known_types()}")
+        raise Refused(BAD_REQUEST, f"the application property 'type' is missing: {_known_types(kinds)}")
     return Request(operation, kind, properties, body if section == AMQP_VALUE else None)
 
 
-def _do(broker: Broker, request: Request, connection: ServerConnection | None) -> Said:
+def _do(home: Any, kinds: Kinds, request: Request, connection: Any) -> Said:
     if request.operation in INQUIRIES:
-        return _inquire(request)
+        return _inquire(kinds, request)
     if request.operation == "QUERY":
-        return _query(broker, request)
-    kind = _kind(request.type)
+        return _query(home, kinds, request)
+    kind = _kind(kinds, request.type)
     operation = _ON_KIND.get((kind.name, request.operation)) or _ON_ENTITY.get(request.operation)
     if operation is None or request.operation not in kind.operations:
         known = ", ".join(kind.operations)
         raise Refused(NOT_IMPLEMENTED, f"{request.operation} is not known for {request.type}: {known}")
     _check_right(connection, kind, request.operation)
-    return operation(Asked(broker, connection, kind, request))
+    return operation(Asked(home, connection, kind, request))
 
 
-def _check_right(connection: ServerConnection | None, kind: Kind, operation: str) -> None:
+def _check_right(connection: Asker | None, kind: Kind[Any], operation: str) -> None:
     """Who asks may do it; who asks inside this process is not a connection, and may do all."""
     if connection is None:
         return
@@ -175,15 +186,15 @@ RIGHTS: Final[dict[str, str]] = {
 _TOLD_AS: Final = {"may_administer": "may_manage = true"}
 
 
-def _kind(name: str) -> Kind:
-    for kind in KINDS:
+def _kind(kinds: Kinds, name: str) -> Kind[Any]:
+    for kind in kinds:
         if name == kind.name or name in kind.aliases:
             return kind
-    raise Refused(NOT_IMPLEMENTED, f"the type {name!r} is not managed here: {_known_types()}")
+    raise Refused(NOT_IMPLEMENTED, f"the type {name!r} is not managed here: {_known_types(kinds)}")
 
 
-def _known_types() -> str:
-    return ", ".join(kind.name for kind in KINDS)
+def _known_types(kinds: Kinds) -> str:
+    return ", ".join(kind.name for kind in kinds)
 
 
 # --- operations on one entity
@@ -270,14 +281,14 @@ _ON_KIND: Final[dict[tuple[str, str], Callable[[Asked], Said]]] = {
 # --- operations on the node
 
 
-def _query(broker: Broker, request: Request) -> Answer:
+def _query(home: Any, kinds: Kinds, request: Request) -> Answer:
     """QUERY (3.2.1): a table of the entities of one type, or of all; some of it by ``offset`` and ``count``."""
     wanted = _wanted_attributes(request.body)
-    kinds = KINDS if _entity_type(request) is None else (_kind(str(_entity_type(request))),)
+    kinds = kinds if _entity_type(request) is None else (_kind(kinds, str(_entity_type(request))),)
     columns = wanted or tuple(dict.fromkeys(name for kind in kinds for name in kind.attributes))
     offset, count = _number(request, "offset", 0), _number(request, "count", maxsize)
     # What is not asked for is not looked at: a page of a thousand costs a thousand, wherever it is.
-    every = ((kind, entity) for kind in kinds for entity in kind.entities(broker))
+    every = ((kind, entity) for kind in kinds for entity in kind.entities(home))
     page = islice(every, min(offset, maxsize), min(offset + count, maxsize))
     rows = [[attributes.get(name) for name in columns] for attributes in (kind.describe(each) for kind, each in page)]
     return Answer(OK, "OK", {"attributeNames": list(columns), "results": rows})
@@ -306,13 +317,13 @@ def _number(request: Request, name: str, default: int) -> int:
     return int(value)
 
 
-def _inquire(request: Request) -> Answer:
+def _inquire(kinds: Kinds, request: Request) -> Answer:
     """GET-TYPES and its kin (3.3): what there is to manage, by type."""
     if request.operation == "GET-MGMT-NODES":
         return Answer(OK, "OK", [])
     named = _entity_type(request)
-    kinds = KINDS if named is None else (_kind(named),)
-    what: dict[str, Callable[[Kind], list[str]]] = {
+    kinds = kinds if named is None else (_kind(kinds, named),)
+    what: dict[str, Callable[[Kind[Any]], list[str]]] = {
         "GET-TYPES": lambda kind: [],
         "GET-ANNOTATIONS": lambda kind: [],
         "GET-ATTRIBUTES": lambda kind: list(kind.attributes),

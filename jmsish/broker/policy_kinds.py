@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from jmsish.broker.asked import unpacked
 from jmsish.broker.config.limits import GLOBAL_KEYS
@@ -18,7 +18,7 @@ from jmsish.broker.denials import Denials, VhostDenials
 from jmsish.broker.entities import BAD_REQUEST, CONFLICT, NOT_FOUND, Kind, Refused
 
 if TYPE_CHECKING:
-    from jmsish.broker.broker import Broker
+    from jmsish.broker.admission import Admission
 
 _GLOBAL_COUNTERS: Final = tuple(each.name for each in fields(Denials) if each.name != "vhosts")
 _COUNTERS: Final = tuple(each.name for each in fields(VhostDenials))
@@ -29,7 +29,18 @@ _OF_PARTS: Final = frozenset({
 """Attributes that are lists or maps; who has flat bodies only sends them as texts in JSON."""
 
 
-class PolicyKind(Kind):
+class Policed(Protocol):
+    """A broker, or a router."""
+
+    name: str
+    admission: Admission
+    denials: Denials
+
+    def change_policy(self, settings: Mapping[str, Any]) -> None:
+        """Change keys of ``[policy]``."""
+
+
+class PolicyKind(Kind["Policed"]):
     """What holds for the whole broker: there is one, by whatever name."""
 
     name = "policy"
@@ -39,23 +50,23 @@ class PolicyKind(Kind):
     settings = frozenset(GLOBAL_KEYS)
     rights = _ADMINISTERED
 
-    def read(self, broker: Broker, name: str) -> dict[str, Any]:
+    def read(self, broker: Policed, name: str) -> dict[str, Any]:
         return self.describe(broker)
 
-    def update(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    def update(self, broker: Policed, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         broker.change_policy(_plain(attributes))
         return self.describe(broker)
 
-    def entities(self, broker: Broker) -> Iterable[Broker]:
+    def entities(self, broker: Policed) -> Iterable[Policed]:
         return (broker,)
 
-    def describe(self, entity: Broker) -> dict[str, Any]:
+    def describe(self, entity: Policed) -> dict[str, Any]:
         named = {"name": entity.name, "identity": entity.name, "type": self.name}
         counters = {name: getattr(entity.denials, name) for name in _GLOBAL_COUNTERS}
         return {**named, **entity.admission.described(), **counters}
 
 
-class VhostKind(Kind):
+class VhostKind(Kind["Policed"]):
     """Virtual hosts, with who is connected to each."""
 
     name = "vhost"
@@ -65,34 +76,34 @@ class VhostKind(Kind):
     settings = frozenset(VHOST_KEYS)
     rights = _ADMINISTERED
 
-    def create(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    def create(self, broker: Policed, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         return self._put(broker, name, attributes, fresh=True)
 
-    def update(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    def update(self, broker: Policed, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         return self._put(broker, name, attributes, fresh=False)
 
-    def _put(self, broker: Broker, name: str, attributes: Mapping[str, Any], *, fresh: bool) -> dict[str, Any]:
+    def _put(self, broker: Policed, name: str, attributes: Mapping[str, Any], *, fresh: bool) -> dict[str, Any]:
         try:
             broker.admission.put_vhost(name, _plain(attributes), fresh=fresh)
         except LookupError as error:
             raise _refused(error, fresh) from None
         return self.describe((broker, name))
 
-    def read(self, broker: Broker, name: str) -> dict[str, Any]:
+    def read(self, broker: Policed, name: str) -> dict[str, Any]:
         if name not in broker.admission.vhosts:
             raise Refused(NOT_FOUND, f"there is no virtual host {name!r}")
         return self.describe((broker, name))
 
-    def delete(self, broker: Broker, name: str) -> None:
+    def delete(self, broker: Policed, name: str) -> None:
         try:
             broker.admission.delete_vhost(name)
         except LookupError as error:
             raise _refused(error, False) from None
 
-    def entities(self, broker: Broker) -> Iterable[tuple[Broker, str]]:
+    def entities(self, broker: Policed) -> Iterable[tuple[Policed, str]]:
         return ((broker, name) for name in broker.admission.vhosts)
 
-    def describe(self, entity: tuple[Broker, str]) -> dict[str, Any]:
+    def describe(self, entity: tuple[Policed, str]) -> dict[str, Any]:
         broker, name = entity
         vhost, present = broker.admission.vhosts[name], broker.admission.present(name)
         return {
@@ -107,7 +118,7 @@ class VhostKind(Kind):
         }
 
 
-class GroupKind(Kind):
+class GroupKind(Kind["Policed"]):
     """The groups of the virtual hosts, each called ``vhost/group``."""
 
     name = "group"
@@ -117,13 +128,13 @@ class GroupKind(Kind):
     settings = frozenset(GROUP_KEYS)
     rights = _ADMINISTERED
 
-    def create(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    def create(self, broker: Policed, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         return self._put(broker, name, attributes, fresh=True)
 
-    def update(self, broker: Broker, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    def update(self, broker: Policed, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         return self._put(broker, name, attributes, fresh=False)
 
-    def _put(self, broker: Broker, name: str, attributes: Mapping[str, Any], *, fresh: bool) -> dict[str, Any]:
+    def _put(self, broker: Policed, name: str, attributes: Mapping[str, Any], *, fresh: bool) -> dict[str, Any]:
         vhost, group = self._parts(broker, name)
         try:
             broker.admission.put_group(vhost, group, _plain(attributes), fresh=fresh)
@@ -131,30 +142,30 @@ class GroupKind(Kind):
             raise _refused(error, fresh) from None
         return self.describe((broker, vhost, group))
 
-    def read(self, broker: Broker, name: str) -> dict[str, Any]:
+    def read(self, broker: Policed, name: str) -> dict[str, Any]:
         vhost, group = self._parts(broker, name)
         if group not in broker.admission.vhosts[vhost].groups:
             raise Refused(NOT_FOUND, f"there is no group {group!r} in the virtual host {vhost!r}")
         return self.describe((broker, vhost, group))
 
-    def delete(self, broker: Broker, name: str) -> None:
+    def delete(self, broker: Policed, name: str) -> None:
         vhost, group = self._parts(broker, name)
         try:
             broker.admission.delete_group(vhost, group)
         except LookupError as error:
             raise _refused(error, False) from None
 
-    def entities(self, broker: Broker) -> Iterable[tuple[Broker, str, str]]:
+    def entities(self, broker: Policed) -> Iterable[tuple[Policed, str, str]]:
         vhosts = broker.admission.vhosts
         return ((broker, name, group) for name, vhost in vhosts.items() for group in vhost.groups)
 
-    def describe(self, entity: tuple[Broker, str, str]) -> dict[str, Any]:
+    def describe(self, entity: tuple[Policed, str, str]) -> dict[str, Any]:
         broker, vhost, group = entity
         name = f"{vhost}/{group}"
         settings = broker.admission.vhosts[vhost].groups[group]
         return {"name": name, "identity": name, "type": self.name, "vhost": vhost, **settings.described()}
 
-    def _parts(self, broker: Broker, name: str) -> tuple[str, str]:
+    def _parts(self, broker: Policed, name: str) -> tuple[str, str]:
         """The virtual host and the group; of several slashes, that behind the name of a virtual host divides."""
         for at, char in enumerate(name):
             if char == "/" and name[:at] in broker.admission.vhosts:

@@ -175,7 +175,8 @@ def test_a_connection_is_ended_only_by_those_who_may_manage_by_name(may_manage: 
     made = world(**({} if may_manage is None else {"may_manage": may_manage}))
     peer, other = as_user(made, "ann"), as_user(made, "joe")
     name = str(other.connection.number)
-    assert ask_as(peer, "READ", "connection", name=name)[2]["user"] == "joe"
+    read = ask_as(peer, "READ", "connection", name=name)[2]
+    assert read["user"] == "joe" and read["identity"] == name
     assert ask_as(peer, "DELETE", "connection", name=name)[0] == status
     made.run()
     ended = [error.condition for error in other.closed if error is not None]

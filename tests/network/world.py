@@ -67,6 +67,7 @@ class Network:
         limits: dict[str, int] | None = None,
         multicast: tuple[str, ...] = (),
         routes: dict[str, tuple[str, str]] | None = None,
+        vhosts: dict[str, Any] | None = None,
     ) -> None:
         self.clock = Clock()
         self.monotonic = 1000.0
@@ -77,6 +78,7 @@ class Network:
         self.peers: list[Peer] = []
         self.multicast = multicast
         self.limits = limits or {}
+        self.vhosts = vhosts or {}
         self.link_routes = routes or {}
         self.brokers = {broker: Broker(broker, None, clock=self.clock) for _, broker in self.link_routes.values()}
         for part in filter(None, (part.strip() for part in line.split(","))):
@@ -103,6 +105,7 @@ class Network:
             "connectors": [{"url": f"vm://{broker}", "name": broker} for broker in sorted(set(mine.values()))],
             "link_routes": [{"prefix": prefix, "connector": broker} for prefix, broker in mine.items()],
             "policy": {"max_message_size": self.limits.get(name, 0)},
+            "vhosts": self.vhosts,
         }
 
     def join(self, near: str, far: str, role: str | None = None) -> None:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 class Address:
     """One address as this router knows it: who receives from it here, and who sends to it."""
 
-    __slots__ = ("_turn", "_woken", "branches", "is_multicast", "key", "name", "node", "receivers")
+    __slots__ = (
+        "_turn", "_woken", "branches", "deliveries_in", "deliveries_out", "is_multicast", "key", "name", "node",
+        "owner", "receivers",
+    )  # fmt: skip
 
     def __init__(self, node: RouterNode, name: str, *, is_multicast: bool) -> None:
         self.node = node
@@ -27,6 +30,9 @@ class Address:
         self.is_multicast = is_multicast
         self.receivers: list[Egress] = []
         self.branches: dict[Branch, None] = {}
+        self.deliveries_in = self.deliveries_out = 0
+        self.owner: RouterConnection | None = None
+        """Who has asked for it, as a dynamic node, and may use it whatever policy says of addresses."""
         self._turn = 0
         self._woken = False
 
@@ -87,6 +93,7 @@ class Address:
         if not targets:
             return False
         branch.waiting.popleft()
+        self.deliveries_out += len(targets)
         passage.start(targets)
         return True
 

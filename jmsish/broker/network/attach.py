@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.network.control import Listener
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.ingress import STREAM_FROM, Ingress
+from jmsish.broker.network.management import Requests, answers
 from jmsish.broker.network.relay_ends import RelayIn
 from jmsish.broker.network.updates import CONTROL
 from jmsish.broker.refusals import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, Refusal
@@ -64,6 +67,8 @@ def _send_on(connection: RouterConnection, link: Link) -> Egress:
         raise Refusal(INVALID_FIELD, "a receiver at a router needs a source", {"field": "source"})
     if connection.is_neighbour:
         raise Refusal(NOT_IMPLEMENTED, "a neighbour sends, and does not receive")
+    if _is_management(connection, source, connection.grant.sources):
+        return answers(connection, link)
     name = _name(connection, source, "receive from", connection.grant.may_receive_from)
     granted = replace(source, address=name, filter=None, outcomes=OUTCOMES, distribution_mode="move")
     link.snd_settle_mode = link.remote_snd_settle_mode
@@ -83,6 +88,8 @@ def _receive_on(connection: RouterConnection, link: Link) -> Ingress | Listener:
     if connection.is_neighbour and target.address == CONTROL:
         return Listener(connection, link)
     link.snd_settle_mode = link.remote_snd_settle_mode
+    if _is_management(connection, target, connection.grant.targets):
+        return Requests(connection, link)
     link.stream_from = STREAM_FROM
     if target.address is None and not target.dynamic:
         if not connection.grant.allow_anonymous_sender:
@@ -98,17 +105,32 @@ def _receive_on(connection: RouterConnection, link: Link) -> Ingress | Listener:
     return ingress
 
 
+def _is_management(
+    connection: RouterConnection, terminus: Source | Target, decision: Callable[[str], bool]
+) -> bool:
+    """Whether a link is for the management node, which has rights of its own."""
+    if terminus.address != MANAGEMENT or terminus.dynamic or connection.is_neighbour:
+        return False
+    if not connection.grant.may_ask_management(decision):
+        raise Refusal(UNAUTHORIZED, "it may not manage (may_manage)")
+    return True
+
+
 def _name(connection: RouterConnection, terminus: Source | Target, verb: str, may: object) -> str:
     """The address that is meant: of a dynamic terminus a new one, which nobody else has."""
     if terminus.dynamic:
         if not connection.grant.allow_dynamic_source:
             raise Refusal(UNAUTHORIZED, "dynamic addresses are not allowed")
-        return connection.node.new_address()
+        made = connection.node.address(connection.node.new_address())
+        made.owner = connection
+        return made.name
     name = terminus.address
     if not name:
         raise Refusal(INVALID_FIELD, "the address is empty")
     if name.startswith("$"):
         raise Refusal(NOT_FOUND, f"there is no {name!r} here")
-    if callable(may) and not may(name):
+    known = connection.node.known_address(name)
+    is_own = known is not None and known.owner is connection
+    if callable(may) and not may(name) and not is_own:
         raise Refusal(UNAUTHORIZED, f"to {verb} {name!r} is not allowed")
     return name

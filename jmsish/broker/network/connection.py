@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.guests import Guest
-from jmsish.broker.network.attach import answer
+from jmsish.broker.link_policy import note_denied
+from jmsish.broker.network.attach import UNAUTHORIZED, answer
 from jmsish.broker.network.connectors import Connector
 from jmsish.broker.network.control import Listener, Teller
 from jmsish.broker.network.doors import INTER_ROUTER, NORMAL, Hello, not_allowed
@@ -30,6 +31,7 @@ from jmsish.engine.oversize import limit_messages
 
 if TYPE_CHECKING:
     from jmsish.broker.network.address import Address
+    from jmsish.broker.network.management import Answers
     from jmsish.broker.network.node import RouterNode
     from jmsish.broker.network.updates import Update
     from jmsish.broker.transactions import Transaction
@@ -69,6 +71,8 @@ class RouterConnection(Guest):
         """None: those of a client are at the broker of its link routes."""
         self.neighbour: Hello | None = None
         self.teller: Teller | None = None
+        self.answers: dict[str, Answers] = {}
+        """Its links that receive from the management node, by the address of their targets."""
         self.sessions: list[EngineSession] = []
         self._continued: dict[EngineSession, RelaySession] = {}
         """Sessions of ours that continue those of others."""
@@ -242,6 +246,8 @@ class RouterConnection(Guest):
         try:
             link.context = answer(self, link)
         except Refusal as refusal:
+            if refusal.error.condition == UNAUTHORIZED:
+                note_denied(self, link, refusal)
             link.refuse(refusal.error)
             return
         link.session.context.append(link.context)

@@ -57,7 +57,7 @@ class Dial:
 class Connector:
     """One connection to be had, for as long as the router runs or until it is closed."""
 
-    __slots__ = ("_chance", "_delay", "connection", "error", "name", "node", "role", "state", "url")
+    __slots__ = ("_chance", "_delay", "connection", "error", "name", "node", "role", "router", "state", "url")
 
     def __init__(self, node: RouterNode, name: str, url: str, role: str) -> None:
         self.node = node
@@ -68,6 +68,8 @@ class Connector:
         self.connection: RouterConnection | None = None
         self.error = ""
         """Why it is not up, where that is known."""
+        self.router = ""
+        """The neighbour that was found there last."""
         self._delay = 0.0
         self._chance = Random(f"{node.router} {name}")
 

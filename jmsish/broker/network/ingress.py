@@ -64,6 +64,7 @@ class Branch:
     def arrived(self, delivery: Delivery) -> None:
         """A message has come, or the beginning of a large one."""
         passage = Passage(self, delivery)
+        self.address.deliveries_in += 1
         self.in_flight += 1
         self.ingress.in_flight += 1
         if not self.is_reachable:

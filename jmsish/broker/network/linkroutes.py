@@ -8,10 +8,10 @@ beginning, and the links to the coordinator go with it, so that transactions are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jmsish.broker.network.doors import NORMAL
-from jmsish.broker.network.reach import CONNECTOR, PREFIX
+from jmsish.broker.network.reach import BETWEEN, CONNECTOR, PREFIX
 from jmsish.broker.network.relay import ROUTE, RelayLink, RelaySession, Way
 from jmsish.broker.network.relay_ends import RelayEnd
 from jmsish.broker.refusals import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, Refusal
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from jmsish.broker.network.node import RouterNode
     from jmsish.engine.link import Link
     from jmsish.engine.session import EngineSession
-
-BETWEEN: Final = "\n"
-"""Between the prefix and its home in a key: no id of a router and no name of a connector has it."""
 
 
 class Through:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import count
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from jmsish.broker.network.connectors import Connector, Dial
 from jmsish.broker.network.doors import CAPABILITIES, EDGE, INTER_ROUTER, NORMAL, introduce
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.linkroutes import LinkRoutes, Through
-from jmsish.broker.network.reach import ADDRESS, Reach
+from jmsish.broker.network.reach import ADDRESS, Reach, join_key
 from jmsish.broker.slowing import Slowing
 from jmsish.broker.timers import Timed, Timers
 from jmsish.broker.views import ConnectionView
@@ -230,7 +231,15 @@ class RouterNode:
 
     def connections(self) -> list[ConnectionView]:
         """The open connections."""
-        return [ConnectionView(each) for each in self._connections if each.engine.local_open]
+        return [ConnectionView(each) for each in self.opened_connections()]
+
+    def opened_connections(self) -> list[RouterConnection]:
+        """The same, themselves."""
+        return [each for each in self._connections if each.engine.local_open]
+
+    def change_policy(self, settings: Mapping[str, Any]) -> None:
+        """Change keys of ``[policy]``, for what comes from now on; ``ValueError`` names all that is wrong."""
+        self.config = self.admission.config = replace(self.config, **self.admission.change(settings))
 
     def reaches(self, name: str) -> bool:
         """Whether a sender that attached here to this address now would get credit (R3)."""
@@ -247,6 +256,14 @@ class RouterNode:
         elif is_multicast:
             address.is_multicast = True
         return address
+
+    def known_address(self, name: str) -> Address | None:
+        """The same, if somebody here uses it."""
+        return self._addresses.get(name)
+
+    def address_names(self) -> Iterable[str]:
+        """The addresses that somebody here uses."""
+        return self._addresses.keys()
 
     def new_address(self) -> str:
         """One that nobody else has."""
@@ -312,6 +329,8 @@ class RouterNode:
         self.admission.leave(connection)
         if connection in self.neighbours:
             del self.neighbours[connection]
+            if connection.neighbour is not None and connection.connector is None:
+                self.reach.end(join_key(connection.neighbour_role, connection.neighbour.router, self.router))
             self.reach_changed(self.reach.farewell(connection), torn=True)
 
     def wake(self, address: Address) -> None:

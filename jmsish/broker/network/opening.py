@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jmsish.broker.network.connectors import Connector
 from jmsish.broker.network.control import Teller
 from jmsish.broker.network.doors import CAPABILITIES, NORMAL, Hello, hello_of, refusal
-from jmsish.broker.network.reach import ROUTER
+from jmsish.broker.network.reach import ROUTER, join_key
 
 if TYPE_CHECKING:
     from jmsish.broker.network.connection import RouterConnection
@@ -72,6 +73,10 @@ def _let_in(connection: RouterConnection, hello: Hello | None) -> None:
     node.reach.welcome(connection)
     node.neighbours[connection] = None
     node.reach_changed(node.reach.learn(connection, {ROUTER + hello.router: 0}, ()))
+    if isinstance(connection.connector, Connector):
+        connection.connector.router = hello.router
+    else:
+        node.reach.begin(join_key(hello.role, hello.router, node.router))
     session = connection.engine.begin()
     session.context = []
     connection.sessions.append(session)

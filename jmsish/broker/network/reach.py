@@ -3,8 +3,8 @@
 Theory of operation.  The network is a tree, so whatever lies behind a neighbour is reached over that neighbour alone,
 and what a neighbour is told is everything that does not lie behind it: what is here, and what the other neighbours have
 told. Told are *keys* with the number of hops to the nearest place; a key is an address with a receiver, a prefix of
-link routes, a connector that such lead to, or the id of a router, as its first letter says. Only changes are told,
-after everything was told once.
+link routes, a connector that such lead to, the id of a router, or two routers that are neighbours, as its first letter
+says. Only changes are told, after everything was told once.
 
 In a tree there is exactly one way to a router. A router id that is told by two neighbours, or by one who is not meant
 to know a second router of our own name, means a ring or a name used twice; :meth:`Reach.learn` finds it before anything
@@ -20,8 +20,18 @@ ADDRESS: Final = "A"
 PREFIX: Final = "L"
 CONNECTOR: Final = "C"
 ROUTER: Final = "R"
+JOIN: Final = "J"
+"""Two routers that are neighbours; he who was dialled answers for it. Nothing depends on these: they are for views."""
+
+BETWEEN: Final = "\n"
+"""Between the parts of a key: no id of a router and no name of a connector has it."""
 
 Neighbour = TypeVar("Neighbour")
+
+
+def join_key(role: str, dialler: str, dialled: str) -> str:
+    """The key of two routers that are neighbours."""
+    return f"{JOIN}{role}{BETWEEN}{dialler}{BETWEEN}{dialled}"
 
 
 class RingError(Exception):
@@ -139,6 +149,14 @@ class Reach(Generic[Neighbour]):
                 assert distance is not None
                 found[key[1:]] = distance
         return found
+
+    def behind(self, neighbour: Neighbour, kind: str) -> dict[str, int]:
+        """All of one kind that is reached over a neighbour, without the letter, and how far away it is."""
+        return {
+            key[1:]: known[neighbour] + 1
+            for key, known in self._learned.items()
+            if key[:1] == kind and neighbour in known
+        }
 
     # --- what is told
 
