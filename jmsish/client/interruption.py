@@ -43,6 +43,8 @@ def interrupt(connection: ClientConnection, cause: JMSError) -> None:
     stood = not connection.offline
     if stood:
         connection.go_offline(cause)
+        for controller in [each.controller for each in connection.sessions if each.controller is not None]:
+            controller.orphan()
     connection.engine.close()
     broken = Interrupted(str(cause), scope="connection", condition=cause.condition, info=cause.info)
     broken.__cause__ = cause

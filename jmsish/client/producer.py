@@ -156,13 +156,12 @@ class ClientProducer(Reattaching):
             self.check()
             controller = session.controller
             if controller is not None:
-                if session.connection.offline:
-                    controller.sent_offline()
+                controller.sending()
                 if controller.broken is not None:
                     self.told(context)  # M99: what belongs to a lost transaction goes nowhere; its commit will raise
                     return
                 if controller.posting is None:
-                    yield from controller.ready()
+                    yield from controller.ready(deadline)
                     continue
             if self.post(payload, context):
                 return

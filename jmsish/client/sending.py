@@ -44,13 +44,13 @@ class StreamedSend:
             self._check()
             self.check_size(size or 0)
             controller = session.controller
-            if controller is not None and session.connection.offline:
-                controller.sent_offline()
+            if controller is not None:
+                controller.sending()
             if controller is not None and controller.broken is not None:
                 producer.told(self._context)
                 return False
             if controller is not None and controller.posting is None:
-                yield from controller.ready()
+                yield from controller.ready(deadline)
                 continue
             link = producer.link
             if link is not None and link.credit > 0 and link.remote_attached:

@@ -339,6 +339,7 @@ class ClientSession:
     def rollback(self) -> Procedure[None]:
         """Give back what the transaction received, counted, and what was not read, uncounted; drop what it sent."""
         controller = self.transaction()
+        controller.orphaned = False
         consumers = self._on(controller.retired)
         late: OperationTimeoutError | None = None
         if controller.has_work:
@@ -392,6 +393,8 @@ class ClientSession:
 
     def _transaction_over(self) -> None:
         self.end_reading()
+        if self.controller is not None:
+            self.controller.orphaned = False
         involved, self.involved = self.involved, {}
         for consumer in involved:
             consumer.in_transaction = False

@@ -81,6 +81,8 @@ class TransactionController:
         self._discharged: tuple[bytes, int, int, bytes, bytes] = (b"", 0, 0, b"", b"")
         """What is under discharge: its id and the four above."""
         self.broken: JMSError | None = None
+        self.orphaned = False
+        """The connection was lost in a transaction that the application has not ended yet."""
         self._unsent: deque[tuple[bytes, Future[Any]]] = deque()
 
     @property
@@ -201,9 +203,16 @@ class TransactionController:
         self.link = None
         self._forget()
 
-    def sent_offline(self) -> None:
-        """A message is sent while the connection is lost: it belongs to the transaction that was (scenario 167)."""
-        if self.broken is None:
+    def orphan(self) -> None:
+        """A connection that stood is lost: the transaction that is open now ends with the application's next word."""
+        self.orphaned = not self._is_discharging
+
+    def sending(self) -> None:
+        """A message sent while the connection is lost belongs to the transaction that was (scenario 167).
+
+        Once the application has ended that one, what it sends belongs to the next, for which it waits.
+        """
+        if self.orphaned and self.broken is None and self.session.connection.offline:
             text = "a message was sent in the transaction while the connection was lost"
             self.broken = ConnectionLostError(text, scope="connection")
 
@@ -230,6 +239,7 @@ class TransactionController:
             self._forget()
             raise refused("declare a transaction", outcome)
         self.state = DECLARED
+        self.orphaned = False
         self.posting = TransactionalState(outcome.txn_id)
         self.accepted = TransactionalState(outcome.txn_id, ACCEPTED)
         self.session.prompt()

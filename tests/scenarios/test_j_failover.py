@@ -196,6 +196,35 @@ async def test_s167_work_done_while_offline(face: Face, what: str) -> None:
     await play.queue.holds(1)
 
 
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+async def test_s167_the_transaction_behind_the_lost_one_waits_for_the_connection(face: Face, ending: str) -> None:
+    """One commit of an outage says that its work was undone; a loop of sends and commits does not spin till the end."""
+    mending, play = await stage(face, "transacted", initial_reconnect_delay=0.3)
+    producer = await play.session.create_producer(play.destination)
+    await producer.send("m1")
+    mending.cut()
+    await mending.log.until("ConnectionInterrupted")
+    await producer.send("m2")
+    error = await outcome(play.session.commit() if ending == "commit" else play.session.rollback())
+    assert isinstance(error, ROLLED_BACK) if ending == "commit" else error is None
+    assert "ConnectionRestored" not in mending.log.items
+    await producer.send("m3")
+    await play.session.commit()
+    assert face.sight("orders").bodies == ["m3"]
+
+
+async def test_s167_it_waits_no_longer_than_send_timeout(face: Face) -> None:
+    mending, play = await stage(face, "transacted", initial_reconnect_delay=30, send_timeout=0.2, close_timeout=0.2)
+    producer = await play.session.create_producer(play.destination)
+    mending.cut()
+    await mending.log.until("ConnectionInterrupted")
+    await producer.send("m1")
+    assert isinstance(await outcome(play.session.commit()), ROLLED_BACK)
+    assert isinstance(await outcome(producer.send("m2")), jmsish.OperationTimeoutError)
+    assert await outcome(play.session.commit()) is None
+    await play.connection.close()
+
+
 async def test_m112_what_is_done_while_the_connection_is_away(face: Face) -> None:
     """Acknowledge, rollback and recover are done at once; a send and a new session wait for the next connection."""
     mending, play = await stage(face, "client", "m1", initial_reconnect_delay=0.3)
