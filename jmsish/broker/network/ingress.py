@@ -275,7 +275,7 @@ class Ingress:
     def refuse_oversize(self, delivery: Delivery, error: AmqpError) -> None:
         """A message is larger than allowed: rejected, its copies aborted, and the link closed (W10)."""
         self.aborted(delivery)
-        if not delivery.remote_settled:
+        if not (delivery.remote_settled or delivery.settled):  # its copy may have been refused before
             delivery.link.session.disposition(delivery, Rejected(error), True)
         self.link.detach(closed=True, error=error)
         self.lost()

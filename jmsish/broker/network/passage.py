@@ -107,7 +107,8 @@ class Passage:
 
     def move(self) -> None:
         """Hand on what has come of a large one, as far as every copy takes it."""
-        while not (self.finished or self.has_left):
+        # One that is too large is measured before it is told, and so is one that was given up: no more of it goes on.
+        while not (self.finished or self.has_left or self.delivery.oversize or self.delivery.aborted):
             copies = [copy for copy in self.copies if not copy.over]
             if not copies:
                 return
@@ -180,7 +181,11 @@ class Passage:
         """Nothing more is said of a copy; when that holds for all, the sender is told what it comes to."""
         copy.state, copy.over = state, True
         self._stop(copy)
-        if self.finished or not all(each.over for each in self.copies):
+        if self.finished:
+            return
+        if not all(each.over for each in self.copies):
+            if self.incoming is not None:
+                self.move()  # the others may have waited for this one
             return
         if not self.settled:
             self.sender.tell(self.delivery, self._verdict(), True)

@@ -148,7 +148,7 @@ class RelayIn:
             self.aborted(delivery)
         else:
             drop(delivery)
-        if not delivery.remote_settled:
+        if not (delivery.remote_settled or delivery.settled):  # its copy may have been refused before
             delivery.link.session.disposition(delivery, Rejected(error), True)
         self.link.detach(closed=True, error=error)
         other = self.relay.other(self.link)
