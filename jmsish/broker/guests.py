@@ -44,6 +44,8 @@ class Guest:
         """What it may do: decided at its open, and fixed for its life."""
         self.admitted = False
         """Policy has let it in, and counts it."""
+        self.links_denied = 0
+        """Links that were refused it."""
         self.ended = False
         self._graces: list[tuple[float | None, Any]] = []
         """Links that their receivers have closed, until when what they hold may still be disposed of."""

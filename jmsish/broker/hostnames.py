@@ -1,7 +1,8 @@
 """From the hostname of an open to a virtual host: by its name, an alias, or a pattern of either.
 
 A name with a label ``*`` or ``#`` is a pattern: ``*.example.com`` is for one label, ``#.example.com`` for any number.
-What is written exactly wins over ``*``, and that over ``#``, label by label from the left. Hostnames have no case.
+What is written exactly wins over ``*``, and that over ``#``, label by label from the left. Hostnames have no case, a
+dot at their end says nothing, and ``münchen.example`` is ``xn--mnchen-3ya.example``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Hostnames:
 
     def _add(self, name: str, vhost: str, what: str) -> list[str]:
         """Give a virtual host one name; what is wrong with it."""
-        key = name.lower()
+        key = _plain(name)
         if not key:
             return [f"the alias '' of the virtual host {vhost!r} is blank"]
         if has_wildcard(key):
@@ -64,12 +65,23 @@ class Hostnames:
         """The virtual host that a hostname means."""
         if not hostname:
             return None
-        key = hostname.lower()
+        key = _plain(hostname)
         exact = self._exact.get(key)
         if exact is not None or not self._patterns or is_endless(key):
             return exact
         matches = found(self._tree, key)
         return self._patterns[min(matches, key=_rank)] if matches else None
+
+
+def _plain(name: str) -> str:
+    """One spelling for all of a hostname: in small letters, without the dot of the root, in ASCII (RFC 3490, 4.1)."""
+    name = name.lower().removesuffix(".")
+    if name.isascii():
+        return name
+    try:
+        return name.encode("idna").decode("ascii")
+    except UnicodeError:
+        return name  # no hostname, but a name that a virtual host may have
 
 
 def _rank(pattern: str) -> tuple[int, ...]:

@@ -14,8 +14,9 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from jmsish.broker.access import Decision
 from jmsish.broker.bindings import FANOUT, HEADERS
-from jmsish.broker.exchanges import AMQ_TOPIC
+from jmsish.broker.exchanges import AMQ_TOPIC, Exchange
 from jmsish.broker.intake import Intake
 from jmsish.broker.names import MANAGEMENT, TEMPORARY
 from jmsish.broker.queues import Arrival
@@ -30,11 +31,21 @@ if TYPE_CHECKING:
     from jmsish.broker.grants import Grant
     from jmsish.broker.network.connection import RouterConnection
     from jmsish.broker.router import Topic
+    from jmsish.broker.subscriptions import Content
     from jmsish.engine.link import Link
 
 LINK_DISALLOWED: Final = "link disallowed by local policy"
 SESSION_DISALLOWED: Final = AmqpError(RESOURCE_LIMIT_EXCEEDED, "session disallowed by local policy")
+TOLD_EACH: Final = 10
+"""So many refused links of a connection have a line each in the log."""
+LONGEST_TOLD: Final = 300
+"""Characters of what a peer has written, in a line of the log."""
 _log = logging.getLogger("jmsish.broker")
+
+
+def shortened(text: str) -> str:
+    """As much of what a peer may have written as a log should have."""
+    return text if len(text) <= LONGEST_TOLD else f"{text[:LONGEST_TOLD]}…"
 
 
 class LinkDenied(Refusal):
@@ -46,13 +57,23 @@ class LinkDenied(Refusal):
 
 
 def note_denied(connection: ServerConnection | RouterConnection, link: Link, denied: Refusal) -> None:
-    """Count a refused link, and tell the log."""
+    """Count a refused link, and tell the log: of the first of a connection each, then of the 100th, the 1,000th….
+
+    Who is refused chooses the names and how often, and shall not fill the disk with either.
+    """
     grant = connection.grant
+    connection.broker.denials.link_denied(grant.vhost, sender=not link.is_sender)
+    connection.links_denied = times = connection.links_denied + 1
+    if times > TOLD_EACH and 10 ** (len(str(times)) - 1) != times:
+        return
     what = "receiver" if link.is_sender else "sender"
     who = f"the user {grant.user!r}, in the group {grant.group!r} of {grant.vhost!r}"
     why = denied.why if isinstance(denied, LinkDenied) else denied
-    _log.warning("the %s %r of %s is denied to %s: %s", what, link.name, connection.peer, who, why)
-    connection.broker.denials.link_denied(grant.vhost, sender=not link.is_sender)
+    more = f" ({times} links of this connection; further ones are counted, and told now and then)"
+    _log.warning(
+        "the %s %r of %s is denied to %s: %s%s",
+        what, shortened(link.name), connection.peer, who, shortened(str(why)), more if times >= TOLD_EACH else "",
+    )  # fmt: skip
 
 
 def check_count(connection: ServerConnection, link: Link) -> None:
@@ -98,8 +119,25 @@ def check_bindings(connection: ServerConnection, topic: Topic, wanted: Sequence[
     if exchange.type in (FANOUT, HEADERS):
         raise LinkDenied(f"it may not receive from {exchange.name!r}, of which a key is no part")
     for each in wanted[1:]:  # the first is the address itself
-        if not (sources(f"{exchange.name}/{each.key}") or (exchange.name == AMQ_TOPIC and sources(each.key))):
+        if not _may_have_key(sources, exchange, each.key):
             raise LinkDenied(f"it may not receive from {exchange.name}/{each.key}, which its filter asks for")
+
+
+def check_superseded(connection: ServerConnection, name: str, content: Content) -> None:
+    """A subscription may give way to another of its name, and with it what it has collected.
+
+    Names are told apart by the container-id, which a client chooses: so it takes whoever may receive what is lost.
+    """
+    sources, exchange = connection.grant.sources, content.exchange
+    if sources(exchange.name) or _is_own(connection, exchange.name):
+        return
+    by_key = exchange.type not in (FANOUT, HEADERS)
+    if not (by_key and all(_may_have_key(sources, exchange, each.key) for each in content.wanted)):
+        raise LinkDenied(f"it may not end the subscription {name!r}, which is for {content}")
+
+
+def _may_have_key(sources: Decision, exchange: Exchange, key: str) -> bool:
+    return sources(f"{exchange.name}/{key}") or (exchange.name == AMQ_TOPIC and sources(key))
 
 
 def check_wishes(connection: ServerConnection, wishes: NodeWishes) -> None:

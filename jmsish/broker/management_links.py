@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from jmsish.broker.link_policy import may_send
+from jmsish.broker.link_policy import may_send, shortened
 from jmsish.broker.management import answer
 from jmsish.broker.queues import Arrival, Queue
 
@@ -56,7 +56,7 @@ class ManagementNode:
         if (queue is None or queue.deleted) and may_send(connection, reply_to):
             queue = self._broker.router.queues.get(reply_to)
         if queue is None or queue.refusal(1, len(octets)) is not None:
-            _log.info("an answer of the management node has no way to %r and is dropped", reply_to)
+            _log.info("an answer of the management node has no way to %r and is dropped", shortened(reply_to))
             return
         queue.append(octets, _PRIORITY)
 

@@ -60,7 +60,12 @@ def ranges_of(text: str) -> list[Range]:
             network = ip_network(low)
         except ValueError as error:
             raise ValueError(f"{text!r} is no network: {error}") from None
-        return [(network.version, int(network.network_address), int(network.broadcast_address))]
+        # An address of IPv4 that is written as one of IPv6 (::ffff:10.0.0.0/104) is one of IPv4 here.
+        lowest, highest = address_of(str(network[0])), address_of(str(network[-1]))
+        assert lowest is not None and highest is not None
+        if lowest.version == highest.version:
+            return [(lowest.version, int(lowest), int(highest))]
+        return [(network.version, int(network[0]), int(network[-1]))]
     address = _parsed(low, text)
     return [(address.version, int(address), int(address))]
 
@@ -84,6 +89,12 @@ def address_of(host: str) -> Address | None:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether what goes to a host, by its address or the name ``localhost``, passes no wire."""
+    address = address_of(host)
+    return host.lower() == LOCALHOST if address is None else address.is_loopback
 
 
 def host_of(peer: str) -> str:

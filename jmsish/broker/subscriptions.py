@@ -19,6 +19,7 @@ from jmsish.broker.exchanges import AMQ_TOPIC, Exchange
 from jmsish.broker.filters import DEFAULT_KEYS, Wanted
 from jmsish.broker.gates import GateClosed
 from jmsish.broker.groups import Selects
+from jmsish.broker.link_policy import check_superseded
 from jmsish.broker.names import SUBSCRIPTION
 from jmsish.broker.queues import Queue, QueueHome
 from jmsish.broker.refusals import NOT_ALLOWED, PRECONDITION_FAILED, RESOURCE_LOCKED, UNAUTHORIZED_ACCESS, Refusal
@@ -179,6 +180,8 @@ class Subscriptions:
         if subscription is not None and not self._admits(subscription, content, shared):
             subscription = None
         if subscription is None:
+            if superseded is not None:
+                check_superseded(connection, name, superseded.content)
             self._check_makeable(connection, name, durable, superseded)
             if content.exchange.gate.closed:
                 raise GateClosed(content.exchange.gate, content.exchange)

@@ -42,6 +42,11 @@ def check(path: str, config: Mapping[str, Any], user: str | None, host: str | No
 def _notes(broker: Broker) -> Iterable[str]:
     """What is valid, and may not be what was meant."""
     config = broker.config
+    named = [connector.name for connector in config.connectors]
+    for route in config.link_routes:
+        if route.connector not in named:
+            known = ", ".join(named) or "none is"
+            yield f"the link route {route.prefix!r} goes to no connector yet: {route.connector!r} is not among {known}"
     if not config.vhosts:
         yield f"no [vhosts]: the virtual host {next(iter(broker.admission.vhosts))!r} is implied, {OPEN}"
         return

@@ -43,7 +43,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"users": {"alice": {"passwort": "x"}}}, "did you mean 'password'"),
     ({"users": {"alice": {"scram_sha_256": "x"}}}, "iterations:salt:stored-key:server-key"),
     ({"users": {"alice": {"password": 1}}}, "password in [users.alice] must be a string, not int"),
-    ({"router": {}}, "'router' in the configuration is not supported in this version"),
+    ({"router": {"mode": "edge"}}, "[router] id is missing"),
     ({"exchanges": {"prices": {"type": "fan"}}}, "the type must be one of 'direct', 'topic', 'fanout', 'headers', not"),
     ({"exchanges": {"prices": {}}}, "[exchanges.prices]: the type must be one of"),
     ({"exchanges": {"prices": {"typ": "topic"}}}, "did you mean 'type'?"),
@@ -53,11 +53,11 @@ WRONG: list[tuple[Any, str]] = [
     ({"policy": {"max_message_size": 1 << 64}}, "[policy] max_message_size must be a whole number from 0 to 1844674"),
     ({"policy": {"on_oversize": "session"}}, "[policy] on_oversize must be one of connection, link, not 'session'"),
     ({"policy": {"default_vhost": 5}}, "[policy] default_vhost must be a string, not 5"),
-    ({"listeners": [{"role": "edge"}]}, "not supported in this version"),
+    ({"listeners": [{"role": "edge"}]}, "role 'edge' is a door of an interior router, and this is none"),
     ({"listeners": [{"port": 70000}]}, "0 to 65535"),
     ({"listeners": [{"hots": "x"}]}, "did you mean 'host'"),
     ({"policy": {"transaction_timeout": -1}}, "seconds"),
-    ({"zzz": {}}, "known: policy, authentication, users, vhosts, queues, exchanges, bindings, listeners"),
+    ({"zzz": {}}, "known: policy, authentication, users, vhosts, limits, queues, exchanges, bindings, listeners"),
 ]
 
 
@@ -133,6 +133,23 @@ def test_listeners_over_websocket() -> None:
 def test_what_is_wrong_with_a_listener_over_websocket(listener: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         BrokerConfig.from_mapping({"listeners": [listener]})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://bob:hunter2@host:1", "amqp://bob:hunter2@host:99999", "bob:hunter2@host", "amqp://bob:hunter2/@host:x",
+        "amqp://bob:hunter2", "amqp://bob:hun?ter2@[::1", "amqp://bob:hunter2@host:1",
+    ],
+)  # fmt: skip
+def test_the_password_in_the_url_of_a_connector_is_not_told(url: str) -> None:
+    """Neither where the URL is wrong, whatever is wrong with it, nor in what is read of a right one."""
+    connector = {"url": url, "name": "c", "role": "inter-router"}
+    try:
+        told = repr(BrokerConfig.from_mapping({"router": {"id": "A", "mode": "interior"}, "connectors": [connector]}))
+    except ValueError as error:
+        told = str(error)
+    assert "hunter2" not in told and "hun?ter2" not in told
 
 
 def test_a_secret_that_is_no_string_is_not_told() -> None:

@@ -14,6 +14,7 @@ NAMES = {
     "left": ["eu.*.org"],
     "right": ["*.shop.org"],
     "all.of.it": [],
+    "münchen.example": ["ROOT."],
 }
 
 
@@ -34,6 +35,12 @@ NAMES = {
         ("", None),
         (None, None),
         (".".join("a" * 300), None),
+        ("Main.Example.COM.", "main"),
+        ("root", "münchen.example"),
+        ("MÜNCHEN.example", "münchen.example"),
+        ("xn--mnchen-3ya.EXAMPLE", "münchen.example"),
+        ("ü" * 300, None),
+        (".", None),
     ],
 )
 def test_exact_beats_star_beats_hash(hostname: str | None, vhost: str | None) -> None:
@@ -78,6 +85,9 @@ def test_names_that_are_given_twice_are_refused(names: dict[str, list[str]], fau
         (["::-ffff:ffff::"], "10.0.0.1", False),
         (["10.0.0.1"], "::ffff:10.0.0.1", True),
         (["10.0.0.0/8"], "10.200.3.4", True),
+        (["::ffff:10.0.0.0/104"], "10.200.3.4", True),
+        (["::ffff:10.0.0.0/104"], "::ffff:11.0.0.1", False),
+        (["::/0"], "10.200.3.4", False),
         (["fe80::/10"], "fe80::1%eth0", True),
         (["localhost"], "127.0.0.1", True),
         (["localhost"], "::1", True),

@@ -12,7 +12,7 @@ from jmsish.engine.values import NULL, encode_binary, encode_string
 from jmsish.types import Described, Symbol
 from tests.broker.policies import LINK, SESSION, TOO_MANY_LINKS, as_user, told, world
 from tests.broker.test_management import request
-from tests.broker.world import World, in_transaction, message, properties
+from tests.broker.world import Peer, World, in_transaction, message, properties
 
 
 def counted(world: World) -> tuple[int, int, int, int]:
@@ -272,6 +272,47 @@ def test_a_subscription_is_looked_up_by_name_only_by_who_may_receive_from_its_to
         peer.session.receiver("mine", source=None, target=Target(address="x"), context=end)
         made.run()
     assert told(ends[0].error) == LINK and not ends[1].detached
+
+
+def subscribed(made: World, user: str, topic: str, end: _End, **options: Any) -> Peer:
+    """A user who subscribes under the name and by the container that all of them use."""
+    peer = as_user(made, user, container_id="desk")
+    source = Source(address=topic, durable=2, expiry_policy="never", capabilities=("topic",), **options)
+    peer.session.receiver("mine", source=source, target=Target(address="x"), context=end)
+    made.run()
+    return peer
+
+
+@pytest.mark.parametrize(
+    ("sources", "gives_way"), [(["sport"], False), (["sport", "news"], True), (["sport", "amq.topic/news"], True)]
+)
+def test_a_subscription_gives_way_to_another_only_for_who_may_receive_from_its_topic(
+    sources: list[str], gives_way: bool
+) -> None:
+    """The container-id is what a client says: by it nobody ends the subscription of somebody else with what it has."""
+    made = World({"vhosts": {"$default": {"groups": {
+        "staff": {"users": ["alice"], "remote_hosts": ["*"], "sources": ["news"], "targets": ["*"]},
+        "others": {"users": ["*"], "remote_hosts": ["*"], "sources": sources},
+    }}}})  # fmt: skip
+    alice = subscribed(made, "alice", "news", _End())
+    alice.sender(target=Target(address="news", capabilities=("topic",))).send("m1")
+    alice.close()
+    (queue,) = made.broker.queues()
+    end = _End()
+    subscribed(made, "eve", "sport", end)
+    assert end.detached is not gives_way and (gives_way or told(end.error) == LINK)
+    assert [each.depth for each in made.broker.queues()] == [0 if gives_way else 1]
+
+
+def test_refused_links_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """All are counted; ten are told, then the 100th, the 1,000th, each in a short line."""
+    made = world(targets=[])
+    peer = made.connect()
+    for number in range(120):
+        assert peer.sender("q" * 20_000 + str(number)).detached
+    assert counted(made) == (120, 0, 120, 0)
+    lines = [record.getMessage() for record in caplog.records if "denied" in record.getMessage()]
+    assert len(lines) == 11 and all(len(line) < 900 for line in lines) and "(100 links" in lines[-1]
 
 
 class _End:

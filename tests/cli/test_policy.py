@@ -107,6 +107,63 @@ def test_notes_say_what_is_valid_and_may_not_be_meant(run: Run, file: Path, text
     assert note in run("broker", "--check", str(file))
 
 
+EVERYTHING = """
+[policy]
+max_message_size = 0
+on_oversize = "connection"
+max_connections = 65535
+default_vhost = "$default"
+transaction_timeout = 0
+auto_create = true
+[users.alice]
+password = "secret"
+[vhosts."$default"]
+max_message_size = 100000
+allow_unknown_user = true
+[vhosts."$default".groups.staff]
+users = ["alice"]
+remote_hosts = ["*"]
+max_message_size = 0
+sources = ["*"]
+targets = ["*"]
+[queues.orders]
+durable = true
+max_delivery_attempts = 5
+dead_letter = "orders.dead"
+[exchanges.prices]
+type = "topic"
+[[bindings]]
+exchange = "prices"
+queue = "orders"
+key = "eu.#"
+[[listeners]]
+host = "127.0.0.1"
+port = 5672
+role = "normal"
+[[connectors]]
+url = "amqp://127.0.0.1:5673"
+role = "edge"
+name = "uplink"
+[[link_routes]]
+prefix = "orders"
+connector = "broker"
+[addresses]
+multicast = ["news"]
+[router]
+id = "EA1"
+mode = "edge"
+"""
+"""The configuration that the interface of the project shows, as it stands there but for its comments."""
+
+
+def test_the_whole_configuration_as_it_is_documented(run: Run, file: Path) -> None:
+    file.write_text(EVERYTHING)
+    said = run("broker", "--check", str(file), "--as", "alice")
+    assert said.startswith(f"{file}: valid\n") and "alice may connect from 127.0.0.1, in the group staff" in said
+    assert "the link route 'orders' goes to no connector yet: 'broker' is not among uplink" in said
+    assert "in the group $default" in run("broker", "--check", str(file), "--as", "bob")
+
+
 @pytest.mark.parametrize("arguments", [("--as", "alice"), ("--vhost", "shop")])
 def test_it_is_said_what_goes_with_what(complaint: Complaint, arguments: tuple[str, ...]) -> None:
     status, error = complaint("broker", *arguments)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from jmsish.broker import Broker, BrokerConfig
+from jmsish.broker.network.node import RouterNode
+from tests.broker.world import Clock
 from tests.network.world import Network
 
 LINE = "EA1-INT.A-INT.B-EB1"
@@ -122,6 +125,33 @@ def test_a_connector_to_something_else_than_a_router_says_so() -> None:
     network.join("INT.A", "INT.B")
     network.run()
     assert "no such router" in error_of(network, "INT.A", "to-INT.B")
+
+
+@pytest.mark.parametrize(
+    ("url", "cleartext", "is_sent"),
+    [
+        ("amqp://bob:hunter2@192.0.2.1", False, False),
+        ("amqp://bob:hunter2@192.0.2.1", True, True),
+        ("amqp://bob:hunter2@127.0.0.1", False, True),
+        ("amqp://bob:hunter2@localhost", False, True),
+        ("amqps://bob:hunter2@192.0.2.1", False, True),
+    ],
+)
+def test_a_connector_sends_no_password_that_others_could_read(url: str, cleartext: bool, is_sent: bool) -> None:
+    config = {"router": {"id": "A", "mode": "interior"}, "authentication": {"allow_cleartext": cleartext}}
+    node = RouterNode("A", BrokerConfig.from_mapping(config), clock=Clock())
+    connector = node.connector("c", url, "normal")
+    assert "hunter2" not in repr((connector, node.dials))
+    users = {"users": {"bob": {"password": "hunter2"}}, "authentication": {"mechanisms": ["PLAIN"]}}
+    near, far = connector.dialled("there"), Broker("b", users, clock=Clock()).accept(trusted=False)
+    assert near is not None
+    said = b""
+    for _ in range(6):
+        said += (octets := near.take_output())
+        far.receive(octets)
+        near.receive(far.take_output())
+    assert (b"hunter2" in said) is is_sent is connector.is_up
+    assert is_sent or "it was not sent" in connector.error
 
 
 def test_a_cut_is_healed_and_everything_is_told_anew() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from jmsish.broker import BrokerConfig
+from jmsish.broker.network.node import RouterNode
 from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED
 from jmsish.engine.outcomes import (
     ACCEPTED,
@@ -40,6 +42,16 @@ def test_a_prefix_is_known_everywhere_while_its_broker_is_there() -> None:
     network.wire("INT.B", "broker").cut()
     network.run()
     assert [node.link_routes.home_of("orders.new") for node in network.nodes.values()] == [None] * 4
+
+
+def test_a_route_may_name_a_connector_that_is_made_later(caplog: pytest.LogCaptureFixture) -> None:
+    network = Network(routes={"orders": ("INT.A", "broker")})
+    config = {"router": {"id": "INT.A", "mode": "interior"}, "link_routes": [{"prefix": "o", "connector": "broker"}]}
+    node = network.nodes["INT.A"] = RouterNode("INT.A", BrokerConfig.from_mapping(config), clock=network.clock)
+    assert "no connector 'broker' yet" in caplog.text and node.link_routes.home_of("orders") is None
+    node.connector("broker", "vm://broker", "normal")
+    network.run()
+    assert node.link_routes.home_of("orders") == "INT.A/broker"
 
 
 def test_what_is_sent_is_in_the_queue_of_the_broker(net: Network) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -32,7 +33,8 @@ class RouterConfig:
 class ConnectorConfig:
     """A connection that the router makes and keeps."""
 
-    url: str
+    url: str = field(repr=False)
+    """With the name and password for the other side, where it wants them."""
     role: str
     name: str
 
@@ -81,13 +83,14 @@ def connector_fault(url: str, role: str, router: RouterConfig) -> str | None:
     """What is wrong with a connector, if anything is."""
     if role not in ROLES:
         return f"role must be one of {', '.join(ROLES)}, not {role!r}"
+    shown = shown_url(url)
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - raises for one that is no number
-    except ValueError as error:
-        return f"url {url!r}: {error}"
+    except ValueError:  # whose text may have the password in it, as what it takes for a port
+        return f"url must have a port from 0 to 65535, and a host in quoted form where it needs that, not {shown!r}"
     if parts.scheme not in SCHEMES or not parts.netloc:
-        return f"url must be a URL like amqp://host:port, amqps://host:port or vm://name, not {url!r}"
+        return f"url must be a URL like amqp://host:port, amqps://host:port or vm://name, not {shown!r}"
     if not router.is_router:
         return "a connector is of use to a router only: give [router] an id and a mode, interior or edge"
     if role == "inter-router" and router.mode != "interior":
@@ -95,6 +98,14 @@ def connector_fault(url: str, role: str, router: RouterConfig) -> str | None:
     if role == "edge" and router.mode != "edge":
         return "role 'edge' is the uplink of an edge, and this router is an interior"
     return None
+
+
+def shown_url(url: str) -> str:
+    """The URL without a password: what stands before the last ``@`` is left out, quoted as it should be or not; and of
+    what stands where the port should, all that is none."""
+    head, mark, rest = url.partition("//")
+    shown = f"{head}{mark}{rest.rpartition('@')[2]}" if mark else url.rpartition("@")[2]
+    return re.sub(r"(//(?:\[[^\]]*\]|[^/:]+)):(?!\d{1,5}(?:/|$)).*", r"\1:…", shown, flags=re.DOTALL)
 
 
 def check_listener_role(table: Table, role: str, router: RouterConfig) -> None:
@@ -144,4 +155,5 @@ __all__ = [
     "read_link_routes",
     "read_multicast",
     "read_router",
+    "shown_url",
 ]

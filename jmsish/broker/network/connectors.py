@@ -12,11 +12,11 @@ The core says what is to be dialled; a driver dials and says how it went. States
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
+from jmsish.broker.config.network import shown_url
 from jmsish.broker.network.doors import EDGE, INTER_ROUTER, NORMAL
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Dial:
     """An output of the core: dial this, and say how it went by ``connector.dialled`` or ``connector.failed``."""
 
     connector: Connector | Through
-    url: str
+    url: str = field(repr=False)
 
 
 class Connector:
@@ -79,9 +79,7 @@ class Connector:
     @property
     def shown(self) -> str:
         """Its URL, without a password."""
-        url = urlsplit(self.url)
-        _, at, place = url.netloc.rpartition("@")
-        return url._replace(netloc=place).geturl() if at else self.url
+        return shown_url(self.url)
 
     @property
     def is_up(self) -> bool:

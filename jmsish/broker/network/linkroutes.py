@@ -8,6 +8,7 @@ beginning, and the links to the coordinator go with it, so that transactions are
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from jmsish.broker.network.doors import NORMAL
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from jmsish.broker.network.node import RouterNode
     from jmsish.engine.link import Link
     from jmsish.engine.session import EngineSession
+
+_log = logging.getLogger("jmsish.broker")
 
 
 class Through:
@@ -72,6 +75,11 @@ class LinkRoutes:
         self._relays: dict[EngineSession, dict[str, RelaySession]] = {}
         self._controls: dict[EngineSession, str] = {}
         """Where the coordinator of a session is."""
+        named = {connector.name for connector in node.config.connectors}
+        for route in node.config.link_routes:
+            if route.connector not in named:
+                text = "the router %r has no connector %r yet, to which links to %r are to go"
+                _log.warning(text, node.router, route.connector, route.prefix)
 
     # --- which there are
 

@@ -28,6 +28,7 @@ from jmsish.broker.network.doors import CAPABILITIES, EDGE, INTER_ROUTER, NORMAL
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.linkroutes import LinkRoutes, Through
 from jmsish.broker.network.reach import ADDRESS, Reach, join_key
+from jmsish.broker.remote_hosts import is_this_machine
 from jmsish.broker.slowing import Slowing
 from jmsish.broker.timers import Timed, Timers
 from jmsish.broker.views import ConnectionView
@@ -129,13 +130,17 @@ class RouterNode:
             container_id=container_id or self.router,
             hostname=url.hostname,
             offered_capabilities=() if capability is None else (capability,),
-            sasl=SaslClient(username=username, password=password),
+            sasl=SaslClient(username=username, password=password, exposed=self._is_exposed(url.scheme, url.hostname)),
             properties={},
         )
         connection = RouterConnection(self, engine, next(self._numbers), peer=peer, connector=connector)
         engine.open()
         self.touch(connection)
         return self._add(connection)
+
+    def _is_exposed(self, scheme: str, host: str | None) -> bool:
+        """Whether others could read the password on the way, and it was not said that they may."""
+        return scheme == "amqp" and not (is_this_machine(host or "") or self.config.authentication.allow_cleartext)
 
     def _engine(self, *, properties: dict[Any, Any], **options: Any) -> Engine:
         engine = engine_kind()(
