@@ -8,10 +8,12 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TypeVar
 
 from jmsish.broker.config.network import ROLES, RouterConfig, connector_fault
+from jmsish.broker.network import views
 from jmsish.broker.network.connectors import Connector as CoreConnector
 from jmsish.broker.network.doors import INTERIOR, NORMAL
 from jmsish.broker.network.node import RouterNode
 from jmsish.broker.network.reach import ADDRESS, ROUTER
+from jmsish.broker.network.views import AddressView, Join, LinkView, NeighbourView
 from jmsish.broker.policy import near_miss
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.errors import OperationTimeoutError
@@ -99,6 +101,27 @@ class Router:
     def addresses(self) -> dict[str, int]:
         """All addresses with a receiver, and how many hops away the nearest is."""
         return self._call(lambda: self._node.reach.keys(ADDRESS))
+
+    @property
+    def joins(self) -> list[Join]:
+        """How all routers of the network are joined: of each two neighbours their role, and which dials which."""
+        return self._call(lambda: views.joins(self._node))
+
+    def neighbour(self, id: str) -> NeighbourView | None:
+        """A neighbour, with the routers behind it; ``up`` is false for one that a connector has lost."""
+        return self._call(lambda: next((each for each in views.neighbours(self._node) if each.router == id), None))
+
+    def address(self, name: str) -> AddressView | None:
+        """What is known here of an address: hops, who receives and sends here, and how many messages went by.
+
+        None where nobody receives from it anywhere, and nobody sends to it here.
+        """
+        return self._call(lambda: views.address(self._node, name))
+
+    @property
+    def links(self) -> list[LinkView]:
+        """The links of this router, those to its neighbours included, with credit and counters."""
+        return self._call(lambda: list(views.links(self._node)))
 
     @property
     def link_routes(self) -> list[tuple[str, str, int]]:

@@ -56,25 +56,25 @@ def _ways(topology: Topology, exchange: Exchange) -> Iterator[str]:
 
 def mermaid(topology: Topology) -> str:
     """A flowchart: exchanges are hexagons, queues cylinders, bindings arrows with their keys, alternates dotted."""
-    lines = ["---", f"title: {_plain(topology.broker)}", "---", "flowchart LR"]
+    lines = ["---", f"title: {quoted(topology.broker)}", "---", "flowchart LR"]
     exchanges = {exchange.name: f"e{number}" for number, exchange in enumerate(topology.exchanges)}
     queues = {queue.name: f"q{number}" for number, queue in enumerate(topology.queues)}
     for exchange in topology.exchanges:
-        title = _escaped(f"{exchange.name} ({exchange.type}{', frozen' if exchange.frozen else ''})")
+        title = escaped(f"{exchange.name} ({exchange.type}{', frozen' if exchange.frozen else ''})")
         lines.append(f'    {exchanges[exchange.name]}{{{{"{title}<br>{exchange.counters}"}}}}')
     for queue in topology.queues:
-        lines.append(f'    {queues[queue.name]}[("{_escaped(queue.said)}<br>{queue.counters}")]')
+        lines.append(f'    {queues[queue.name]}[("{escaped(queue.said)}<br>{queue.counters}")]')
     for exchange in topology.exchanges:
         name = exchanges[exchange.name]
         for way in exchange.bindings:
             target = exchanges.get(way.target) if way.is_exchange else queues[way.target]
-            lines.append(f'    {name} -- "{_escaped(way.said)} ({way.matched:,})" --> {target}')
+            lines.append(f'    {name} -- "{escaped(way.said)} ({way.matched:,})" --> {target}')
         if exchange.alternate in exchanges:
             lines.append(f'    {name} -. "alternate" .-> {exchanges[exchange.alternate]}')
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Letters that mean something to Mermaid, or to Markdown in it, by their numbers."""
     # A dash in the beginning would begin a list.
     return "".join(
@@ -83,6 +83,6 @@ def _escaped(text: str) -> str:
     )
 
 
-def _plain(text: str) -> str:
+def quoted(text: str) -> str:
     """A title in YAML, quoted."""
     return "'" + visible(text).replace("'", "''") + "'"

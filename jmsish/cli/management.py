@@ -31,10 +31,20 @@ COLUMNS = {
     "binding": ("identity", "matched", "arguments"),
     "subscription": ("name", "client_id", "topic", "selector", "durable", "shared", "depth", "consumers"),
 }
+ROUTER_COLUMNS = {
+    "router": ("name", "hops"),
+    "neighbour": ("name", "role", "up", "connector", "peer"),
+    "connector": ("name", "url", "role", "up", "error"),
+    "address": ("name", "hops", "multicast", "receivers", "senders", "deliveries_in", "deliveries_out", "waiting"),
+    "link_route": ("name", "hops"),
+    "connection": ("name", "role", "container_id", "peer", "user", "senders", "receivers"),
+    "link": ("identity", "kind", "address", "peer", "credit", "unsettled", "delivered"),
+}
 
 EPILOG = """\
 examples:
   jmsish list amqp://localhost                                   queues, exchanges, bindings and subscriptions
+  jmsish list amqp://router                                      routers, neighbours, addresses, connections and links
   jmsish create amqp://localhost orders max_delivery_attempts=5 dead_letter=orders.dead
   jmsish update amqp://localhost orders max_messages=10000 overflow=block
   jmsish create amqp://localhost topic://prices
@@ -43,12 +53,13 @@ examples:
   jmsish purge amqp://localhost orders
   jmsish delete amqp://localhost orders
 
-They ask the management node ($management) of the bundled broker. A destination is queue://NAME, topic://NAME,
-exchange://NAME, or NAME for a queue. An exchange is of the type direct, topic, fanout or headers.
+They ask the management node ($management) of the bundled broker, or of a router, which can be listed only.
+A destination is queue://NAME, topic://NAME, exchange://NAME, or NAME for a queue. An exchange is of the type direct,
+topic, fanout or headers.
 """
 
 TEXTS = {
-    "list": "show queues, exchanges, bindings and subscriptions",
+    "list": "show queues, exchanges, bindings and subscriptions; what a router knows",
     "create": "make a queue, a topic or another exchange",
     "update": "change the settings of a queue or an exchange",
     "delete": "delete a queue, a topic or another exchange with all it holds",
@@ -111,7 +122,7 @@ def setting(text: str) -> tuple[str, Any]:
 
 
 def show(management: Management, *, as_json: bool) -> None:
-    for kind, columns in COLUMNS.items():
+    for kind, columns in (ROUTER_COLUMNS if is_router(management) else COLUMNS).items():
         rows = management.rows(kind)
         if as_json:
             for row in rows:
@@ -180,6 +191,12 @@ class Management:
         table = self.ask("QUERY", "org.amqp.management", entityType=kind)
         rows = [dict(zip(table["attributeNames"], row, strict=True)) for row in table["results"]]
         return [row for row in rows if row["name"] != self.answers.name]
+
+
+def is_router(management: Management) -> bool:
+    """Whether it is a router that answers, and not a broker."""
+    kinds = management.ask("GET-TYPES", "org.amqp.management")
+    return "join" in kinds and "queue" not in kinds
 
 
 @contextmanager

@@ -65,6 +65,7 @@ class Curve:
     colour: str
     shape: str = "way"
     hint: str = ""
+    arrow: bool = True
 
 
 @dataclass
@@ -108,17 +109,18 @@ def layout(topology: Topology) -> Picture:
 
 def _exchange_box(exchange: Exchange) -> Box:
     kind = exchange.type + (", frozen" if exchange.frozen else "")
-    lines = [(_cut(exchange.name), kind), (exchange.counters, "")]
-    lines += [(_cut(way.said), f"{way.matched:,}") for way in exchange.bindings]
-    return Box(0, 0, _width(lines), lines, "box frozen" if exchange.frozen else "box", exchange.name)
+    lines = [(cut(exchange.name), kind), (exchange.counters, "")]
+    lines += [(cut(way.said), f"{way.matched:,}") for way in exchange.bindings]
+    return Box(0, 0, width_of(lines), lines, "box frozen" if exchange.frozen else "box", exchange.name)
 
 
 def _queue_box(queue: Queue) -> Box:
-    lines = [(_cut(queue.said), ""), (queue.counters, "")]
-    return Box(0, 0, _width(lines), lines, "box full" if queue.depth else "box queue", queue.name)
+    lines = [(cut(queue.said), ""), (queue.counters, "")]
+    return Box(0, 0, width_of(lines), lines, "box full" if queue.depth else "box queue", queue.name)
 
 
-def _width(lines: list[tuple[str, str]]) -> int:
+def width_of(lines: list[tuple[str, str]]) -> int:
+    """The width of a box with these lines, in pixels."""
     # The name is bold, and bold letters may be a little wider.
     cells = max(_cells(first) + (_cells(second) + 3 if second else 0) for first, second in lines)
     return ceil(max(cells, 16) * LETTER) + 2 * PAD
@@ -128,7 +130,8 @@ def _cells(text: str) -> int:
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """A text that is not longer than a box may be wide."""
     text = visible(text)
     if _cells(text) <= LONGEST:
         return text
@@ -227,9 +230,10 @@ def written(picture: Picture) -> str:
         )
     parts.append(f'</defs><text class="name title" x="24" y="34">{_text(picture.title)}</text>')
     for curve in picture.curves:
+        arrow = f' marker-end="url(#a{COLOURS.index(curve.colour)})"' if curve.arrow else ""
         parts.append(
-            f'<path class="{curve.shape}" d="{curve.path}" stroke="{curve.colour}" '
-            f'marker-end="url(#a{COLOURS.index(curve.colour)})"><title>{_text(curve.hint)}</title></path>'
+            f'<path class="{curve.shape}" d="{curve.path}" stroke="{curve.colour}"{arrow}>'
+            f"<title>{_text(curve.hint)}</title></path>"
         )
     for box in picture.exchanges + picture.queues:
         parts += _box(box)

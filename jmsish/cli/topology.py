@@ -1,4 +1,4 @@
-"""`jmsish topology`: what leads to which queue, drawn."""
+"""`jmsish topology`: what leads to which queue, drawn; at a router, the network and where its addresses are."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jmsish.cli import drawings, svg
-from jmsish.cli.management import Management, node
+from jmsish.cli import drawings, network, network_drawings, svg
+from jmsish.cli.management import Management, is_router, node
 from jmsish.cli.output import emit
 from jmsish.cli.parsing import UsageError, add_command, add_connection_arguments, connect
 
@@ -23,6 +23,8 @@ examples:
 
 Exchanges with their counters, bindings with their keys and how many messages they have wanted, queues with their
 depths. Of the exchanges that are always there, only those that were used are shown, unless --all is given.
+At a router it is the whole network, as this one router knows it: how the routers are joined, the addresses with their
+nearest receivers, link routes with their brokers, and connectors of this router that are not connected.
 """
 PREDECLARED = ("amq.direct", "amq.topic", "amq.fanout", "amq.match")
 
@@ -71,6 +73,11 @@ class Topology:
 
 
 WRITERS: dict[str, Callable[[Topology], str]] = {".svg": svg.draw, ".mmd": drawings.mermaid, ".txt": drawings.tree}
+NETWORK_WRITERS: dict[str, Callable[[network.Network], str]] = {
+    ".svg": network_drawings.draw,
+    ".mmd": network_drawings.mermaid,
+    ".txt": network_drawings.tree,
+}
 
 
 def add_parser(commands: Any) -> None:
@@ -78,8 +85,9 @@ def add_parser(commands: Any) -> None:
         commands,
         "topology",
         run,
-        help="draw exchanges, bindings and queues",
-        description="Draw exchanges, bindings and queues of the bundled broker, with depths and counters.",
+        help="draw exchanges, bindings and queues, or a network of routers",
+        description="Draw exchanges, bindings and queues of the bundled broker, with depths and counters; "
+        "at a router, the network.",
         epilog=EPILOG,
     )
     parser.add_argument("url", metavar="URL", help="amqp://HOST[:PORT] or amqps://HOST[:PORT]")
@@ -93,12 +101,18 @@ def run(arguments: argparse.Namespace) -> int:
     if path is not None and path.suffix.lower() not in WRITERS:
         raise UsageError(f"{arguments.output!r} should end in one of {', '.join(WRITERS)}")
     with connect(arguments) as connection, node(connection) as management:
-        topology = read(management, every=arguments.all)
+        drawn = _draw(management, ".txt" if path is None else path.suffix.lower(), every=arguments.all)
     if path is None:
-        emit(drawings.tree(topology).rstrip("\n"))
+        emit(drawn.rstrip("\n"))
     else:
-        path.write_text(WRITERS[path.suffix.lower()](topology), encoding="utf-8")
+        path.write_text(drawn, encoding="utf-8")
     return 0
+
+
+def _draw(management: Management, form: str, *, every: bool) -> str:
+    if is_router(management):
+        return NETWORK_WRITERS[form](network.read(management))
+    return WRITERS[form](read(management, every=every))
 
 
 def read(management: Management, *, every: bool) -> Topology:

@@ -106,8 +106,8 @@ class Dialler:
     def _connect(self, dial: Dial) -> None:
         url = urlsplit(dial.url)
         if url.scheme == "vm":
-            far = registry.find(unquote(url.netloc))
-            connect_drivers(self._driver, lambda: dial.connector.dialled(dial.url), far)
+            name = unquote(url.netloc.rpartition("@")[2])  # neither an error nor a view shows who we say we are
+            connect_drivers(self._driver, lambda: dial.connector.dialled(f"vm://{name}"), registry.find(name))
             return
         host, port = url.hostname or "localhost", url.port or PORTS[url.scheme]
         peer = address_text(host, port)

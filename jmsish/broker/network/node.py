@@ -256,11 +256,15 @@ class RouterNode:
         """The address of that name."""
         address = self._addresses.get(name)
         if address is None:
-            multicast = is_multicast or any(name.startswith(prefix) for prefix in self.config.multicast)
+            multicast = is_multicast or self.is_multicast(name)
             address = self._addresses[name] = Address(self, name, is_multicast=multicast)
         elif is_multicast:
             address.is_multicast = True
         return address
+
+    def is_multicast(self, name: str) -> bool:
+        """Whether the messages of an address go to everybody, by the configuration."""
+        return any(name.startswith(prefix) for prefix in self.config.multicast)
 
     def known_address(self, name: str) -> Address | None:
         """The same, if somebody here uses it."""

@@ -128,7 +128,7 @@ def address(node: RouterNode, name: str) -> AddressView | None:
         way.neighbour.router for far, way in node.reach.ways(ADDRESS + name) if hops and far == hops and way.neighbour
     ]
     if here is None:
-        return AddressView(name, False, hops, tuple(sorted(towards)), 0, 0, 0, 0, 0)
+        return AddressView(name, node.is_multicast(name), hops, tuple(sorted(towards)), 0, 0, 0, 0, 0)
     waiting = sum(len(branch.waiting) for branch in here.branches)
     waiting += sum(len(receiver.queue) for receiver in here.receivers)
     return AddressView(
