@@ -24,7 +24,7 @@ from jmsish.drivers.alertness import Alertness
 from jmsish.drivers.layers import LAYER_FAILURES, Layer, kind_of, layer_of, name_of, sentence_of
 from jmsish.drivers.proxy import ProxyFailure, ProxyTunnel
 from jmsish.drivers.tls import TlsCodec, TlsFailure
-from jmsish.drivers.transport import SendBlocked
+from jmsish.drivers.transport import LayerLost, SendBlocked
 from jmsish.drivers.wakeup import Wakeup
 from jmsish.drivers.websocket import WebSocketCodec
 from jmsish.errors import ConnectionLostError
@@ -339,7 +339,7 @@ class SocketTransport:
             self._ended = True
             self._answer(layer)
             text = f"the connection to {self.peer} failed: {sentence_of(failure)}"
-            raise ConnectionLostError(text) from failure
+            raise LayerLost(text) from failure
         self.taken = plain is not None
         if layer.has_output:
             self._answer(layer)

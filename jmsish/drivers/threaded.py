@@ -32,7 +32,7 @@ from jmsish.drivers.callbacks import CallbackThread
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
 from jmsish.drivers.forks import living
 from jmsish.drivers.standby import TICK, Connect, StandbyReader, Wait, packet_of, release
-from jmsish.drivers.transport import SendBlocked, Transport
+from jmsish.drivers.transport import LayerLost, SendBlocked, Transport
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
 
 T = TypeVar("T")
@@ -238,10 +238,16 @@ class ThreadedDriver(StandbyReader):
         except TimeoutError:
             if self._broken is None:
                 return None
+        except LayerLost as lost:
+            self._broken = ConnectionLostError(str(lost), scope="connection")
+            return b""
         except (ConnectionLostError, OSError):
             return b""
         try:
             return transport.recv_nowait() or b""
+        except LayerLost as lost:
+            self._broken = ConnectionLostError(str(lost), scope="connection")  # why no write could succeed
+            return b""
         except (ConnectionLostError, OSError):
             return b""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["TlsCodec", "TlsFailure"]
 
@@ -118,4 +118,15 @@ def sentence(error: ssl.SSLError, first: bytes) -> str:
         return "the peer does not speak TLS"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate was not accepted: {error.verify_message}"
+    _, alert, said = (error.reason or "").partition("_ALERT_")
+    if alert:
+        text = said.replace("_", " ").lower()
+        return f"the peer {'did not accept the certificate' if said in _ABOUT_CERTIFICATES else 'ended it'}: {text}"
     return (error.reason or str(error)).replace("_", " ").lower()
+
+
+_ABOUT_CERTIFICATES: Final = frozenset({
+    "BAD_CERTIFICATE", "UNSUPPORTED_CERTIFICATE", "CERTIFICATE_REVOKED", "CERTIFICATE_EXPIRED", "CERTIFICATE_UNKNOWN",
+    "UNKNOWN_CA", "CERTIFICATE_REQUIRED",
+})  # fmt: skip
+"""Alerts (RFC 8446, 6.2) by which a peer refuses the certificate that it was shown, or that there was none."""

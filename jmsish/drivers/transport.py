@@ -33,6 +33,10 @@ class SendBlocked(Exception):
     """The peer did not take all octets by the deadline; those left go in front of what is sent next."""
 
 
+class LayerLost(ConnectionLostError):
+    """What was read is not the end of the octets, but of the TLS or WebSocket around them, for this reason."""
+
+
 class Transport(Protocol):
     """The client's end of a way to a broker."""
 

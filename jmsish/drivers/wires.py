@@ -120,13 +120,16 @@ class SocketWire(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.paused = False
         if not self.retired:
+            if isinstance(error, SSLError):
+                error = ConnectionLostError(f"TLS: {sentence(error, b'')}", scope="connection")
             self._driver.receive_eof(error)
         self._driver.written()
 
     def write(self, data: bytes) -> None:
-        if self._transport is None or self._transport.is_closing():
+        if self._transport is None:
             raise ConnectionLostError(f"the connection to {self.peer} is closed")
-        self._transport.write(data)
+        if not self._transport.is_closing():  # else it is over, and `connection_lost` is about to say why
+            self._transport.write(data)
 
     def close(self) -> None:
         if self._transport is not None:
