@@ -94,7 +94,8 @@ class Meeting(Rig):
             ended["done"] += 1
             return found
 
-        core = tried(lambda: self.connect(request_timeout=None))
+        # Without a limit a client asks a broker that never answers again and again, for ever: that is what it was told.
+        core = tried(lambda: self.connect(request_timeout=5))
         if core is not None:
             session = tried(lambda: self.session(core, self.rng.choice(MODES)))
             if session is not None:
