@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+from jmsish._listening import check_exposure, tls_of
 from jmsish.broker import Broker, ConfigurationError
 from jmsish.broker.admission import Denied
 from jmsish.broker.grants import Grant
 from jmsish.broker.remote_hosts import INSIDE
+from jmsish.broker.users_file import parse_users
 from jmsish.broker.vhosts import DEFAULT, IMPLIED_GROUP, RIGHTS, GroupSettings
 from jmsish.cli.output import emit
 from jmsish.cli.parsing import note
@@ -27,16 +30,48 @@ def check(path: str, config: Mapping[str, Any], user: str | None, host: str | No
             note(f"{path}: {sentence}")
         return 1
     emit(f"{path}: valid")
-    for remark in _notes(broker):
+    place = Path(path).parent
+    users, unread = _users(broker, place)
+    for remark in (*_notes(broker), *unread, *_hindrances(broker, place)):
         emit(f"note: {remark}")
     if user is None:
         return 0
     emit("")
-    if broker.config.users and user not in broker.config.users:
-        emit(f"note: there is no [users.{user}]: over a socket nobody logs in by this name and a password")
+    if users and user not in users:
+        named = broker.config.authentication.users_file
+        kept = f", nor one in {named!r}" if named else ""
+        emit(f"note: there is no [users.{user}]{kept}: over a socket nobody logs in by this name and a password")
     for line in _told(broker, user, host or INSIDE, vhost):
         emit(line)
     return 0
+
+
+def _users(broker: Broker, place: Path) -> tuple[set[str], list[str]]:
+    """The names of those who can log in, the users of the file beside the configuration included; and why not those."""
+    users = set(broker.config.users)
+    named = broker.config.authentication.users_file
+    if not named:
+        return users, []
+    try:
+        return users | parse_users((place / named).read_text(encoding="utf-8")).keys(), []
+    except OSError as error:
+        return users, [f"the broker would not start here: users_file {named!r}: {error.strerror or error}"]
+    except ValueError as error:
+        return users, [f"the broker would not start here: users_file {named!r}: {error}"]
+
+
+def _hindrances(broker: Broker, place: Path) -> Iterable[str]:
+    """Why a listener would not be begun: its files, or that it would serve other machines without care."""
+    for number, each in enumerate(broker.config.listeners, 1):
+        paths = (None if path is None else str(place / path) for path in (each.certificate, each.key, each.client_ca))
+        certificate, key, client_ca = paths
+        demands = each.require_client_certificate
+        try:
+            tls = tls_of(None, certificate, key, each.key_password, client_ca, demands, each.protocol)
+            if not each.allow_insecure:
+                check_exposure(each.host, each.port, tls, asks=broker.authentication.is_required)
+        except ValueError as error:
+            yield f"the broker would not start here: [[listeners]] {number}: {error}"
 
 
 def _notes(broker: Broker) -> Iterable[str]:

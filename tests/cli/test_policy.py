@@ -107,6 +107,28 @@ def test_notes_say_what_is_valid_and_may_not_be_meant(run: Run, file: Path, text
     assert note in run("broker", "--check", str(file))
 
 
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ('[authentication]\nusers_file = "u.toml"', "users_file 'u.toml': No such file or directory"),
+        ('[[listeners]]\ncertificate = "c.pem"', "[[listeners]] 1: certificate="),
+        ('[[listeners]]\n[[listeners]]\nhost = "0.0.0.0"', "[[listeners]] 2: listening on 0.0.0.0:5672 is refused"),
+    ],
+)
+def test_it_is_noted_what_would_keep_the_broker_from_starting(run: Run, file: Path, text: str, note: str) -> None:
+    file.write_text(text)
+    said = run("broker", "--check", str(file))
+    assert f"{file}: valid" in said and "note: the broker would not start here: " in said and note in said
+
+
+def test_the_users_of_the_file_are_known(run: Run, file: Path) -> None:
+    file.write_text('[authentication]\nusers_file = "u.toml"\n')
+    (file.parent / "u.toml").write_text('[alice]\npassword = "secret"\n')
+    assert "there is no" not in run("broker", "--check", str(file), "--as", "alice")
+    said = run("broker", "--check", str(file), "--as", "bob")
+    assert "there is no [users.bob], nor one in 'u.toml'" in said and "secret" not in said
+
+
 EVERYTHING = """
 [policy]
 max_message_size = 0
