@@ -77,6 +77,23 @@ class Address:
             self._woken = True
             self.node.wake(self)
 
+    # hot: what each small message costs.
+    def send_at_once(self, branch: Branch, passage: Passage) -> bool:
+        """Let one go that came whole, unless others of it wait, or are about to be served: they have their turn."""
+        if self._woken or self.is_multicast:
+            return False
+        nearest = self.receivers or branch.nearest_ways()
+        if len(nearest) == 1:
+            egress = nearest[0]
+            if not egress.can_take:
+                return False
+            egress.send_whole(passage)
+            return True
+        targets = self._closest(branch)
+        if targets:
+            targets[0].send_whole(passage)
+        return bool(targets)
+
     def serve(self) -> None:
         """Move what can move, a message of each sender in turn."""
         self._woken = False
@@ -99,18 +116,13 @@ class Address:
 
     def _closest(self, branch: Branch) -> list[Egress]:
         """The one it goes to, of those that are nearest, if one of them can take it now: each in turn."""
-        nearest = self.receivers or self._nearest_ways(branch)
+        nearest = self.receivers or branch.nearest_ways()
         self._turn += 1
         for index in range(len(nearest)):
             egress = nearest[(self._turn + index) % len(nearest)]
             if egress.can_take:
                 return [egress]
         return []
-
-    def _nearest_ways(self, branch: Branch) -> list[Egress]:
-        ways = list(self.node.reach.ways(self.key, branch.origin))
-        shortest = min((hops for hops, _ in ways), default=0)
-        return [branch.link_to(neighbour) for hops, neighbour in ways if hops == shortest]
 
     def _all(self, branch: Branch, passage: Passage) -> list[Egress]:
         """All it goes to, if each can take it; a large one leaves everywhere at once, and does not wait anywhere."""

@@ -15,7 +15,7 @@ from jmsish.broker.network.attach import UNAUTHORIZED, answer
 from jmsish.broker.network.connectors import Connector
 from jmsish.broker.network.control import Listener, Teller
 from jmsish.broker.network.doors import INTER_ROUTER, NORMAL, Hello, not_allowed
-from jmsish.broker.network.egress import Egress
+from jmsish.broker.network.egress import FULL, Egress
 from jmsish.broker.network.ingress import Ingress
 from jmsish.broker.network.linkroutes import Through
 from jmsish.broker.network.opening import opened
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from jmsish.engine.engine import Engine
     from jmsish.engine.link import Link
     from jmsish.engine.session import EngineSession
-
-FULL: Final = 1 << 17
-"""Octets of output that wait to be taken, from which on nothing more is moved to a connection."""
 
 Terminal = Egress | Ingress | Listener | Teller | RelayIn
 Dialled = Connector | Through

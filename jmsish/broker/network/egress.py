@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from jmsish.broker.network.passage import Copy
 from jmsish.engine.delivery import Delivery
@@ -12,8 +12,11 @@ from jmsish.engine.streaming import OutgoingStream
 
 if TYPE_CHECKING:
     from jmsish.broker.network.connection import RouterConnection
+    from jmsish.broker.network.passage import Passage
     from jmsish.engine.link import Link
 
+FULL: Final = 1 << 17
+"""Octets of output that wait to be taken, from which on nothing more is moved to a connection."""
 QUEUE_LIMIT = 250
 """Copies of multicast messages that wait for one slow receiver; then their senders wait."""
 
@@ -53,7 +56,9 @@ class Egress:
     def can_take(self) -> bool:
         """Whether a message can leave now."""
         link = self.link
-        return link.credit > 0 and self.amid is None and not self.gone and not self.queue and self._has_room()
+        if link.credit <= 0 or self.amid is not None or self.gone or self.queue:
+            return False
+        return self._has_room()
 
     @property
     def can_queue(self) -> bool:
@@ -61,10 +66,28 @@ class Egress:
         return len(self.queue) < QUEUE_LIMIT
 
     def _has_room(self) -> bool:
-        if not self.connection.is_full and not self.link.session.backlog:
+        if self.connection.engine.out_size < FULL and not self.link.session.backlog:
             return True
         self.connection.stall(self.address.wake)
         return False
+
+    # hot: what each small message costs.
+    def send_whole(self, passage: Passage) -> None:
+        """Send one that came whole, to here alone; :attr:`can_take` holds."""
+        copy = Copy(passage, self)
+        passage.copies = (copy,)
+        source = passage.delivery
+        connection = self.connection
+        connection.node.touch(connection)
+        copy.delivery = self.link.send(
+            source.payload,
+            state=source.remote_state,
+            settled=passage.settled,
+            context=copy,
+            message_format=source.message_format,
+        )
+        if passage.settled:
+            passage.sent(copy)
 
     def take(self, copy: Copy) -> None:
         """Send a copy, or let it wait for credit."""

@@ -41,7 +41,7 @@ TO = 2
 class Branch:
     """The messages of one incoming link for one address, and the links they leave for neighbours on (R4)."""
 
-    __slots__ = ("address", "in_flight", "ingress", "onward", "waiting")
+    __slots__ = ("_ways", "address", "in_flight", "ingress", "onward", "waiting")
 
     def __init__(self, ingress: Ingress, address: Address) -> None:
         self.ingress = ingress
@@ -49,6 +49,8 @@ class Branch:
         self.waiting: deque[Passage] = deque()
         self.in_flight = 0
         self.onward: dict[RouterConnection, Egress] = {}
+        self._ways: list[Egress] | None = None
+        """Those to the nearest, until the reach of the address changes."""
         address.branches[self] = None
 
     @property
@@ -80,8 +82,24 @@ class Branch:
             egress = self.onward[neighbour] = neighbour.reach_out(self.address, self.ingress.link)
         return egress
 
+    def nearest_ways(self) -> list[Egress]:
+        """The links to the neighbours over which it is nearest."""
+        ways = self._ways
+        if ways is not None:
+            for egress in ways:
+                if egress.gone:
+                    break
+            else:
+                return ways
+        address = self.address
+        known = list(address.node.reach.ways(address.key, self.origin))
+        shortest = min((hops for hops, _ in known), default=0)
+        ways = self._ways = [self.link_to(neighbour) for hops, neighbour in known if hops == shortest]
+        return ways
+
     def reach_changed(self, *, torn: bool) -> None:
         """The way has come, has gone or is another one: what waits without one is given back (R6)."""
+        self._ways = None
         if not self.is_reachable:
             waiting, self.waiting = self.waiting, deque()
             for passage in waiting:
@@ -101,10 +119,10 @@ class Branch:
     def finished(self, passage: Passage) -> None:
         """Nothing more will be said of a message."""
         self.in_flight -= 1
-        if passage in self.waiting:
+        if not passage.copies and passage in self.waiting:
             self.waiting.remove(passage)
         self.ingress.finished()
-        if self.ingress.over and not self.in_flight:
+        if not self.in_flight and self.ingress.over:
             self.close()
 
     def forsaken(self) -> None:
@@ -118,6 +136,7 @@ class Branch:
     def close(self) -> None:
         """No message of it is under way."""
         self.address.remove_branch(self)
+        self._ways = None
         onward, self.onward = self.onward, {}
         for egress in onward.values():
             egress.close()
@@ -126,7 +145,7 @@ class Branch:
 class Ingress:
     """One such link. Without an address of its own, each message says where it goes (the anonymous relay)."""
 
-    __slots__ = ("_branches", "_credit", "connection", "in_flight", "link", "over", "partial")
+    __slots__ = ("_branches", "_credit", "_only", "connection", "in_flight", "link", "over", "partial")
 
     def __init__(self, connection: RouterConnection, link: Link, address: Address | None) -> None:
         self.connection = connection
@@ -136,12 +155,13 @@ class Ingress:
         self.partial: Passage | None = None
         """The large one that is coming in."""
         self._credit = SHUT
-        self._branches: dict[str, Branch] = {} if address is None else {address.name: Branch(self, address)}
+        self._only = None if address is None else Branch(self, address)
+        """Where everything goes, on a link with an address."""
+        self._branches: dict[str, Branch] = {} if self._only is None else {self._only.address.name: self._only}
 
     @property
     def is_anonymous(self) -> bool:
-        target = self.link.target
-        return getattr(target, "address", None) is None
+        return self._only is None
 
     # --- credit
 
@@ -188,7 +208,11 @@ class Ingress:
 
     def delivered(self, delivery: Delivery) -> None:
         """A message has come whole."""
-        self._take(delivery)
+        branch = self._only
+        if branch is not None and delivery.remote_state is None and not self.over:
+            branch.arrived(delivery)
+        else:
+            self._take(delivery)
 
     def began(self, delivery: Delivery) -> None:
         """A large message is coming."""
@@ -209,8 +233,8 @@ class Ingress:
             branch.arrived(delivery)
 
     def _branch_of(self, delivery: Delivery) -> Branch | None:
-        if not self.is_anonymous:
-            return next(iter(self._branches.values()))
+        if self._only is not None:
+            return self._only
         payload = delivery.payload if delivery.complete else b"".join(delivery.parts or ())
         try:
             (to,) = peek_properties(payload, TO)

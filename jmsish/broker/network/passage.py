@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from jmsish.broker.network.egress import Egress
     from jmsish.engine.delivery import Delivery
 
+_NOTHING = memoryview(b"")
+
 TERMINAL = (Accepted, Rejected, Modified, Released)
 """The outcomes, by their rank where several receivers have said something (R5)."""
 
@@ -84,7 +86,7 @@ class Passage:
         self.has_left = False
         """The last part of a large one was given to all copies."""
         self.incoming: IncomingStream | None = None
-        self._rest = memoryview(b"")
+        self._rest = _NOTHING
         delivery.context = self
         if not delivery.complete:
             parts, delivery.parts = delivery.parts or (), None
@@ -167,7 +169,8 @@ class Passage:
         self.sender.tell(self.delivery, state, settled)
         if settled:
             copy.over = True
-            self._stop(copy)
+            if copy.stream is not None or copy.delivery is None:
+                self._stop(copy)
             self._finish()
 
     def lost(self, copy: Copy) -> None:
