@@ -9,6 +9,9 @@ from typing import Any
 
 from jmsish.errors import ConcurrencyError
 
+LOOK = 0.01
+"""Seconds after which one who waits for the end of a look asks again whether it is one still."""
+
 
 class Exclusive:
     """Held by the thread that uses a session, for as long as its call lasts; the same thread may enter again.
@@ -17,13 +20,16 @@ class Exclusive:
     very moment of an interrupt is given back, and a close does not wait for a thread that is not there.
     """
 
-    __slots__ = ("_depth", "_lock", "_owner", "_process")
+    __slots__ = ("_depth", "_lock", "_owner", "_process", "is_looking")
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._owner = 0
         self._depth = 0
         self._process = getpid()
+        self.is_looking = False
+        """It is held by the thread of the listeners, which looks whether there is something for one of them: there may
+        be none any more, so whoever comes meanwhile waits for the answer, and is not refused for nothing."""
 
     def __enter__(self) -> None:
         me = get_ident()
@@ -31,13 +37,21 @@ class Exclusive:
             self._depth += 1
             return
         try:
-            if not self._lock.acquire(False):
+            if not (self._lock.acquire(False) or self._await_look()):
                 raise refusal(me, self._owner)
             self._owner = me
             self._depth = 1
+            self.is_looking = False
         except BaseException:
             self._give_back()
             raise
+
+    def _await_look(self) -> bool:
+        """Whether it came free as its holder had found nothing to do."""
+        while self.is_looking:
+            if self._lock.acquire(timeout=LOOK):
+                return True
+        return False
 
     def __exit__(self, *failure: Any) -> None:
         self.leave()
@@ -59,8 +73,11 @@ class Exclusive:
             self._owner = 0
             self._lock.release()
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Enter, waiting for whoever uses the session (for listeners and closes); whether that came in time."""
+    def wait(self, timeout: float | None = None, *, looking: bool = False) -> bool:
+        """Enter, waiting for whoever uses the session (for listeners and closes); whether that came in time.
+
+        ``looking`` is for :attr:`is_looking`.
+        """
         me = get_ident()
         if self._process != getpid():  # in a child made by fork: whoever used it is not here
             self.__init__()  # type: ignore[misc]
@@ -72,6 +89,7 @@ class Exclusive:
                 return False
             self._owner = me
             self._depth = 1
+            self.is_looking = looking
         except BaseException:
             self._give_back()
             raise

@@ -63,7 +63,7 @@ class ListenerThread:
                 if not prompt.done():  # nothing to do: the session is left to others
                     driver.wait(prompt, None)
                     continue
-                session._exclusive.wait()
+                session._exclusive.wait(looking=True)
                 with self._busy:
                     try:
                         failures = self._deliver()
@@ -88,6 +88,7 @@ class ListenerThread:
         if ready is None:
             return 0
         consumer, delivery, listener = ready
+        self._session._exclusive.is_looking = False
         try:
             listener(self._session._message(delivery))
         except BaseException:

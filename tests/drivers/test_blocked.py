@@ -7,6 +7,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -68,6 +69,12 @@ def fill(producer: jmsish.MessageProducer, **arguments: Any) -> tuple[int, jmsis
     raise AssertionError("the buffers between took everything")
 
 
+def patient(connection: Any) -> None:
+    """From now on a send has the time that it takes: it stands behind all that was held up."""
+    core = connection._core
+    core.options = replace(core.options, send_timeout=PATIENCE)
+
+
 def whole(broker: jmsish.EmbeddedBroker, count: int) -> None:
     """All messages came whole."""
     bodies = [message.body for message in broker.queue("q").messages()]
@@ -84,6 +91,7 @@ def test_a_blocked_write_ends_by_send_timeout(proxy: MutableProxy, broker: jmsis
     sent, error = result
     assert error.outcome_unknown
     proxy.go_on()
+    patient(connection)
     producer.send(PIECE)
     whole(broker, sent + 2)
     prompt(connection.close)
@@ -99,6 +107,7 @@ def test_a_blocked_write_of_a_send_that_waits(proxy: MutableProxy, broker: jmsis
     sent, error = result
     assert sent <= 1 and error.outcome_unknown  # the relay was in the middle of a read
     proxy.go_on()
+    patient(connection)
     producer.send(PIECE)
     whole(broker, sent + 2)
     prompt(connection.close)
@@ -132,6 +141,7 @@ def test_a_blocked_stream_leaves_nothing(proxy: MutableProxy, broker: jmsish.Emb
     error = prompt(lambda: producer.send(stream=pieces()))
     assert isinstance(error, jmsish.OperationTimeoutError) and not error.outcome_unknown and len(given) < MANY
     proxy.go_on()
+    patient(connection)
     producer.send(PIECE)
     whole(broker, 1)
     prompt(connection.close)
@@ -169,6 +179,7 @@ def test_a_blocked_write_in_the_loop(proxy: MutableProxy, broker: jmsish.Embedde
             with pytest.raises(jmsish.OperationTimeoutError):
                 await producer.send(stream=[PIECE] * MANY)
             proxy.go_on()
+            patient(connection)
             await connection._driver.room(monotonic() + PATIENCE)
             await producer.send(PIECE)
             whole(broker, sent + 1)

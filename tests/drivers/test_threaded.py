@@ -360,6 +360,34 @@ def test_a_callback_that_exits_does_not_end_the_callbacks(url: str) -> None:
     connection.close()
 
 
+def test_a_receive_waits_for_a_listener_thread_that_finds_nothing_to_do(url: str) -> None:
+    """It has entered the session for a listener that was taken away meanwhile: that is nobody's use of the session."""
+    connection = jmsish.connect(url)
+    session = connection.create_session()
+    consumer = session.create_consumer(queue_of(session))
+    session.create_producer(queue_of(session)).send("m")
+    entered, go = threading.Event(), threading.Event()
+    seen: list[str] = []
+    deliver = jmsish.sync.listeners.ListenerThread._deliver
+
+    def late(self: Any) -> Any:
+        entered.set()
+        go.wait(PATIENCE)
+        return deliver(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jmsish.sync.listeners.ListenerThread, "_deliver", late)
+        connection.start()
+        consumer.listener = lambda message: seen.append(message.text)
+        assert entered.wait(PATIENCE)
+        consumer.listener = None
+        received = begin(lambda: consumer.receive(PATIENCE))
+        assert not received.done()
+        go.set()
+        assert received.result(PATIENCE).text == "m" and not seen
+    connection.close()
+
+
 def test_taking_a_listener_away_loses_no_message(broker: jmsish.EmbeddedBroker, url: str) -> None:
     connection = jmsish.connect(url)
     session = connection.create_session()
