@@ -83,16 +83,12 @@ class Address:
         if self._woken or self.is_multicast:
             return False
         nearest = self.receivers or branch.nearest_ways()
-        if len(nearest) == 1:
-            egress = nearest[0]
-            if not egress.can_take:
-                return False
-            egress.send_whole(passage)
-            return True
-        targets = self._closest(branch)
-        if targets:
-            targets[0].send_whole(passage)
-        return bool(targets)
+        targets = nearest if len(nearest) == 1 and nearest[0].can_take else self._closest(branch)
+        if not targets:
+            return False
+        self.deliveries_out += 1
+        targets[0].send_whole(passage)
+        return True
 
     def serve(self) -> None:
         """Move what can move, a message of each sender in turn."""

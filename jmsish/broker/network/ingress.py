@@ -64,16 +64,19 @@ class Branch:
         return self.address.is_reachable(self.origin)
 
     def arrived(self, delivery: Delivery) -> None:
-        """A message has come, or the beginning of a large one."""
+        """A message has come, or the beginning of a large one; one that waits for nobody leaves at once."""
         passage = Passage(self, delivery)
-        self.address.deliveries_in += 1
+        address = self.address
+        address.deliveries_in += 1
         self.in_flight += 1
         self.ingress.in_flight += 1
+        if passage.incoming is None and not self.waiting and address.send_at_once(self, passage):
+            return
         if not self.is_reachable:
             passage.give_back(RELEASED)
             return
         self.waiting.append(passage)
-        self.address.wake()
+        address.wake()
 
     def link_to(self, neighbour: RouterConnection) -> Egress:
         """The link to a neighbour, made when it is needed first."""
