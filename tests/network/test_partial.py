@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jmsish.engine.conditions import CONNECTION_FORCED, MESSAGE_SIZE_EXCEEDED
-from jmsish.engine.outcomes import ACCEPTED, Rejected
+from jmsish.engine.outcomes import ACCEPTED, MODIFIED_FAILED, RELEASED, Rejected
 from tests.network.test_mobile import bodies
 from tests.network.test_sizes import is_too_large, of_size
 from tests.network.world import Network
@@ -93,3 +93,61 @@ def test_an_abort_is_not_the_end_of_a_message() -> None:
     assert bodies(receiver.arrived) == ["after"]
     receiver.accept(receiver.take())
     assert told == [[ACCEPTED]]
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_what_a_detached_receiver_has_not_settled_is_decided_after_a_moment(closed: bool) -> None:
+    """A router keeps nothing of a link that is detached, whether it is closed or may come again."""
+    network = Network(LINE)
+    receiver = network.connect("EB1").receiver("orders", credit=1)
+    (told,) = network.connect("EA1").sender("orders").send("a")
+    receiver.detach(closed)
+    assert told == []
+    network.advance(10)
+    network.advance(10)
+    assert told == [MODIFIED_FAILED]
+
+
+def test_copies_that_wait_for_a_neighbour_are_given_back_with_its_route() -> None:
+    """Multicast copies wait at the link, and not with their sender: they come back as well."""
+    network = Network(LINE, multicast=("news",))
+    receiver = network.connect("EB1").receiver("news")
+    sender = network.connect("EA1").sender("news")
+    told = sender.send(*map(str, range(200)))
+    assert receiver.arrived == [] and told == [[]] * 200
+    receiver.detach()
+    assert told == [[RELEASED]] * 200
+
+
+def test_a_copy_whose_credit_is_taken_back_before_it_left_is_released() -> None:
+    """The link to the neighbour is being made when the route goes."""
+    network = Network("EA1-INT.A")
+    receiver = network.connect("INT.A").receiver("orders", credit=10)
+    sender = network.connect("EA1").sender("orders")
+    told = sender.transfer(of_size(1000))
+    sender.peer.speak()
+    network._step()  # the link is asked for, the message waits for it
+    receiver.link.detach()
+    receiver.peer.speak()
+    network._step()
+    network.run()
+    network.advance(2)
+    assert told == [RELEASED]
+
+
+def test_a_large_settled_message_ends_with_the_receiver_that_does_not_take_it() -> None:
+    network = Network("INT.A-INT.B")
+    receiver = network.connect("INT.B", incoming_window=2).receiver("orders", credit=1)
+    sender = network.connect("INT.A").sender("orders")
+    network.peers.remove(receiver.peer)  # it does not read
+    sender.transfer(b"\x00\x53\x77\xb1" + (2_000_000).to_bytes(4, "big") + b"x" * 2_000_000, settled=True)
+    network.run()
+    receiver.peer.cut()
+    again = network.connect("INT.B").receiver("orders", credit=1)
+    (told,) = sender.send("after")
+    again.accept(again.take())
+    assert told == [ACCEPTED]
+    sender.detach()
+    again.detach()
+    network.advance(2)
+    assert not any(node._addresses for node in network.nodes.values())

@@ -156,11 +156,11 @@ class Egress:
             copy.passage.move()
 
     def detached(self, closed: bool, error: AmqpError | None = None) -> None:
-        """The peer takes no more. What it has may still be disposed of for a while (W16)."""
+        """The peer takes no more. What it has may still be disposed of for a while (W16), and not for ever: nothing is
+        kept here of a link that is detached and not closed, either."""
         self.leave()
         self.link.detach(closed=closed)
-        if closed:
-            self.connection.grant_grace(self)
+        self.connection.grant_grace(self)
 
     def leave(self) -> None:
         """Nothing more is sent here; what has not left comes back."""
@@ -178,6 +178,26 @@ class Egress:
             if delivery.link is self.link and isinstance(copy, Copy) and id(delivery) not in unsent:
                 if not copy.is_complete:
                     copy.passage.lost(copy)
+        if self.amid is not None:
+            self.amid.passage.lost(self.amid)  # a settled one is in no list of the session
+        queue, self.queue = self.queue, deque()
+        for copy in queue:
+            copy.passage.lost(copy)
+
+    def withdraw(self) -> None:
+        """There is no way there any more: what waits for credit, or for the window of its session, comes back (R6)."""
+        link = self.link
+        waiting = [item for item in (*link.session.backlog, *link.held) if item.delivery.link is link]
+        for item in waiting:
+            copy = item.delivery.context
+            if item.started or not isinstance(copy, Copy):
+                continue
+            if copy.stream is None:
+                link.abort(item.delivery)
+            else:
+                copy.stream.abort()
+            copy.delivery = None  # nothing of it has left
+            copy.passage.lost(copy)
         queue, self.queue = self.queue, deque()
         for copy in queue:
             copy.passage.lost(copy)

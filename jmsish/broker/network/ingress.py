@@ -107,6 +107,10 @@ class Branch:
             waiting, self.waiting = self.waiting, deque()
             for passage in waiting:
                 passage.give_back(RELEASED)
+        ways = {neighbour for _, neighbour in self.address.node.reach.ways(self.address.key, self.origin)}
+        for neighbour, egress in list(self.onward.items()):
+            if neighbour not in ways:
+                egress.withdraw()
         self.ingress.reach_changed(torn=torn)
 
     def tell(self, delivery: Delivery, state: DeliveryState | None, settled: bool) -> None:
