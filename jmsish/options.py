@@ -428,6 +428,8 @@ def _read_place(scheme: str, place: str, shown: str) -> dict[str, Any]:
         if not place:
             raise ValueError(f"{shown!r} does not name an embedded broker")
         return {"name": unquote(place)}
+    if re.search(r"[\s,;()]", place):
+        raise ValueError(f"{shown!r} names no single host; several brokers are failover:(amqp://a,amqp://b)")
     found = re.fullmatch(r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^:\[\]]*))(?::(?P<port>.*))?", place)
     if found is None or (found["port"] or "").count(":"):
         raise ValueError(f"{shown!r}: an IPv6 address stands in brackets, as in amqp://[::1]:5672")

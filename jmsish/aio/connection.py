@@ -120,7 +120,7 @@ class Connection(Closing):
 
     async def start(self) -> None:
         """Start, or resume, the delivery of messages.  On a started connection nothing happens."""
-        await self._driver.run(self._core.open())
+        await self._driver.run(self._core.ready_to_start())
         self._driver.call(self._core.start)
         self._driver.flush()
 

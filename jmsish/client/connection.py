@@ -334,6 +334,12 @@ class ClientConnection(Continuity):
                 continue
         self.check()
 
+    def ready_to_start(self) -> Procedure[None]:
+        """Open; what was open before and is away can be started as it is, and delivers when it is back."""
+        self.check()
+        if not self.offline or self.remote is None:
+            yield from self.open()
+
     def create_session(self, mode: AcknowledgeMode) -> Procedure[ClientSession]:
         """A session that has begun and, where it is transacted, has its first transaction.
 

@@ -388,6 +388,8 @@ class ClientConsumer(CreditWindow, Reattaching):
         """The broker detached the link, by itself or in answer to our detach."""
         if self.link is not None and self.link.attached:
             self.link.detach(closed=True)
+            if self.in_transaction and self.session.controller is not None:
+                self.session.controller.spoil(f"the broker detached the consumer of {self.destination}")
         self._left()
         if not self.closing and self.failure is None and self.comes_again(error):
             self._attach_again()

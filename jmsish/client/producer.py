@@ -262,6 +262,8 @@ class ClientProducer(Reattaching):
     def on_detached(self, error: AmqpError | None) -> None:
         self.link = self.link or self.coming
         if self.link is not None and self.link.attached:
+            if self.session.controller is not None and self.link.delivery_count:
+                self.session.controller.spoil(f"the broker detached the producer of {self.destination or 'anything'}")
             self.link.detach(closed=True)
         if not self.closed and self.failure is None and self.comes_again(error):
             self._attach_again()

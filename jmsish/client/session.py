@@ -317,8 +317,7 @@ class ClientSession:
             yield from self._start_over()
         try:
             if controller.has_work:
-                yield from controller.discharge(failed=False)
-                self._tell("committed")
+                yield from self._discharge(controller)
         except TransactionRolledBackError:
             self._tell("rolled_back")
             yield from self._take_back(origins)
@@ -327,6 +326,16 @@ class ClientSession:
             self._transaction_over()
             self.ledger.give_back(cancelled)
             self.grant(cancelled)
+
+    def _discharge(self, controller: TransactionController) -> Procedure[None]:
+        """Commit, unless the work may not have got to the broker whole: then it is rolled back."""
+        spoiled = controller.spoiled
+        yield from controller.discharge(failed=spoiled is not None)
+        if spoiled is not None:
+            raise TransactionRolledBackError(
+                f"the transaction was rolled back: {spoiled}", scope="transaction"
+            ) from spoiled
+        self._tell("committed")
 
     def _cancelled_at_commit(self) -> list[ClientConsumer]:
         """D1: whose buffers to cancel; by default those that share their queue with another of the session."""

@@ -81,6 +81,8 @@ class TransactionController:
         self._discharged: tuple[bytes, int, int, bytes, bytes] = (b"", 0, 0, b"", b"")
         """What is under discharge: its id and the four above."""
         self.broken: JMSError | None = None
+        self.spoiled: JMSError | None = None
+        """Why what was sent and received by a link in the transaction may not have got there."""
         self.orphaned = False
         """The connection was lost in a transaction that the application has not ended yet."""
         self._unsent: deque[tuple[bytes, Future[Any]]] = deque()
@@ -216,6 +218,15 @@ class TransactionController:
             text = "a message was sent in the transaction while the connection was lost"
             self.broken = ConnectionLostError(text, scope="connection")
 
+    def spoil(self, text: str) -> None:
+        """The broker detached a link that may have work of the transaction under way: what had not arrived is lost.
+
+        So the transaction may not be whole at the broker, and is not committed; one whose commit is under way is in
+        doubt.
+        """
+        if self.spoiled is None and (self.has_work or (self._is_discharging and self.committing)):
+            self.spoiled = JMSError(f"{text} in the middle of the transaction", scope="transaction")
+
     def _doubt(self, text: str, cause: JMSError | None) -> TransactionInDoubtError:
         """The error of a commit of which nobody here knows how it ended, with what helps to find out."""
         txn_id, sent, received, last_sent, last_received = self._discharged
@@ -229,7 +240,7 @@ class TransactionController:
 
     def _forget(self) -> None:
         self.state = NONE
-        self.accepted = self.posting = None
+        self.accepted = self.posting = self.spoiled = None
         self.retired = {}
         self.sent = self.received = 0
         self.last_sent = self.last_received = b""
@@ -292,6 +303,9 @@ class TransactionController:
         deadline = self.session.connection.request_deadline()
         try:
             outcome = yield answer, deadline
+            spoiled, self.spoiled = self.spoiled, None
+            if spoiled is not None and isinstance(outcome, Accepted):
+                raise self._doubt(f"the commit may have been done without all that was in it: {spoiled}", spoiled)
         except OperationTimeoutError as error:
             self.state = DECLARING  # the declare behind it is still on its way
             if failed:

@@ -121,7 +121,7 @@ class Connection(Closing):
 
     def start(self) -> None:
         """Start, or resume, the delivery of messages.  On a started connection nothing happens."""
-        self._driver.run(self._core.open())
+        self._driver.run(self._core.ready_to_start())
         self._driver.call(self._core.start)
         self._driver.flush()
         self._driver.poll()

@@ -254,6 +254,21 @@ async def test_a_send_that_waits_for_the_connection_does_so_for_send_timeout(fac
     await play.connection.close()
 
 
+async def test_a_connection_that_is_away_is_started_and_stopped_at_once(face: Face) -> None:
+    """Both are a matter of this end alone; what was started meanwhile delivers when the connection is back."""
+    mending, play = await stage(face, "auto", "m1", initial_reconnect_delay=0.3)
+    await play.connection.stop()
+    consumer = await play.consumer()
+    mending.cut()
+    await mending.log.until("ConnectionInterrupted")
+    await play.connection.start()
+    await play.connection.stop()
+    await play.connection.start()
+    assert "ConnectionRestored" not in mending.log.items
+    message = await consumer.receive(timeout=PATIENCE)
+    assert message is not None and message.body == "m1"
+
+
 # -- receiving ---------------------------------------------------------------------------------------------------------
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from jmsish.engine.outcomes import AmqpError, Modified, Rejected, Source
+from jmsish.engine.link import Link
+from jmsish.engine.outcomes import ACCEPTED, AmqpError, Modified, Rejected, Source
 from jmsish.errors import (
     IllegalStateError,
     OperationTimeoutError,
@@ -293,3 +296,66 @@ def test_a_drain_answered_in_mid_delivery_waits_for_its_rest() -> None:
     assert consumer.drained is None
     assert [d.payload for d in consumer.buffer] == [message(n) for n in range(3, 7)]
     steps.close()
+
+
+# -- links detached in the middle --------------------------------------------------------------------------------------
+
+GONE = AmqpError("amqp:link:detach-forced", "not wanted here")
+
+
+def used_in_a_transaction(peer: Peer, how: str) -> Any:
+    """A session with something in its transaction, by the link last attached."""
+    if how == "received":
+        return received_two_of_five(peer)[0]
+    session = peer.session()
+    assert peer.producer(session).post(message(9), None)
+    peer.pump()
+    return session
+
+
+@pytest.mark.parametrize("how", ["received", "sent"])
+def test_a_link_detached_in_the_middle_of_a_transaction_makes_its_commit_a_rollback(how: str) -> None:
+    """What is under way by a link that the broker has detached is dropped there; the rest alone is no transaction."""
+    peer = Peer()
+    session = used_in_a_transaction(peer, how)
+    the_link(peer).detach(closed=True, error=GONE)
+    peer.pump()
+    peer.told()
+    with pytest.raises(TransactionRolledBackError, match="detached the .* in the middle of the transaction"):
+        peer.run(session.commit())
+    assert peer.told() == ["rollback", "declare"]
+    peer.run(session.commit())  # the next has no part in it
+
+
+@pytest.mark.parametrize("how", ["received", "sent"])
+def test_a_link_detached_before_the_answer_to_a_commit_leaves_it_in_doubt(how: str) -> None:
+    peer = Peer()
+    session = used_in_a_transaction(peer, how)
+
+    def answer(fail: bool) -> Any:
+        the_link(peer).detach(closed=True, error=GONE)
+        return ACCEPTED
+
+    peer.answer = answer
+    with pytest.raises(TransactionInDoubtError, match="without all that was in it") as caught:
+        peer.run(session.commit())
+    assert (caught.value.received, caught.value.sent) == ((2, 0) if how == "received" else (0, 1))
+    peer.answer = lambda fail: ACCEPTED
+    peer.run(session.commit())
+
+
+def test_a_link_detached_that_has_no_part_in_the_transaction_is_nothing_to_it() -> None:
+    peer = Peer()
+    session, _ = received_two_of_five(peer)
+    peer.producer(session)
+    the_link(peer).detach(closed=True, error=GONE)
+    peer.pump()
+    peer.told()
+    peer.run(session.commit())
+    assert peer.told() == ["commit", "declare"]
+
+
+def the_link(peer: Peer) -> Link:
+    """The broker's end of the link that was attached last."""
+    return [link for session in peer.engine.sessions.values() for link in session.links.values()
+            if link not in peer.coordinators and link.attached][-1]  # fmt: skip

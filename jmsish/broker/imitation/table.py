@@ -234,6 +234,7 @@ _ALL = (
     ),
     Imitation(
         name="servicebus",
+        product="Azure Service Bus",  # the original says nothing and is known by its host, which an imitation has not
         max_frame_size=65_536,
         channel_max=4999,
         idle_timeout=240.0,
