@@ -56,6 +56,10 @@ class Kind(Generic[Home]):
         """Change some attributes; all of them, as they are now."""
         raise NotImplementedError
 
+    def leads(self, attributes: Mapping[str, Any]) -> Iterable[str]:
+        """The addresses that messages are led to by these attributes."""
+        return ()
+
     def delete(self, broker: Home, name: str) -> None:
         """Delete one with all it holds."""
         raise NotImplementedError
@@ -121,6 +125,10 @@ class QueueKind(Kind["Broker"]):
         now = replace(view.settings, **_checked(_settings(attributes), name))
         broker.declare_queue(name, **asdict(now))
         return self.read(broker, name)
+
+    def leads(self, attributes: Mapping[str, Any]) -> list[str]:
+        found = (attributes.get(name) for name in ("dead_letter", "expiry_address"))
+        return [address for address in found if isinstance(address, str) and address]
 
     def delete(self, broker: Broker, name: str) -> None:
         self._find(broker, name)

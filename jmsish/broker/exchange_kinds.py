@@ -80,6 +80,10 @@ class ExchangeKind(Kind["Broker"]):
             raise Refused(BAD_REQUEST, f"alternate: {error}") from None
         return self.read(broker, name)
 
+    def leads(self, attributes: Mapping[str, Any]) -> list[str]:
+        alternate = self._understood(attributes)[1].get("alternate")
+        return [alternate] if isinstance(alternate, str) and alternate else []
+
     def delete(self, broker: Broker, name: str) -> None:
         exchange = self.find(broker, name)
         if exchange.alternate_of:

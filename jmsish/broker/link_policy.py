@@ -128,12 +128,16 @@ def check_superseded(connection: ServerConnection, name: str, content: Content) 
 
     Names are told apart by the container-id, which a client chooses: so it takes whoever may receive what is lost.
     """
-    sources, exchange = connection.grant.sources, content.exchange
-    if sources(exchange.name) or _is_own(connection, exchange.name):
-        return
-    by_key = exchange.type not in (FANOUT, HEADERS)
-    if not (by_key and all(_may_have_key(sources, exchange, each.key) for each in content.wanted)):
+    if not all(may_receive_key(connection, content.exchange, each.key) for each in content.wanted):
         raise LinkDenied(f"it may not end the subscription {name!r}, which is for {content}")
+
+
+def may_receive_key(connection: ServerConnection, exchange: Exchange, key: str) -> bool:
+    """Whether a connection may have a binding of an exchange with this key."""
+    sources = connection.grant.sources
+    if sources(exchange.name) or _is_own(connection, exchange.name):
+        return True
+    return exchange.type not in (FANOUT, HEADERS) and _may_have_key(sources, exchange, key)
 
 
 def _may_have_key(sources: Decision, exchange: Exchange, key: str) -> bool:

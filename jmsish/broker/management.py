@@ -33,6 +33,7 @@ from jmsish.broker.entities import (
     TopicKind,
 )
 from jmsish.broker.exchange_kinds import BindingKind, ExchangeKind
+from jmsish.broker.leading import check_led_to, check_pair
 from jmsish.broker.policy_kinds import GroupKind, PolicyKind, VhostKind
 from jmsish.engine.codec import (
     AMQP_VALUE,
@@ -201,6 +202,7 @@ def _known_types(kinds: Kinds) -> str:
 
 
 def _create(asked: Asked) -> Answer:
+    check_led_to(asked.connection, asked.kind.leads(asked.attributes))
     return Answer(CREATED, "Created", asked.kind.create(asked.broker, asked.name, asked.attributes))
 
 
@@ -209,6 +211,7 @@ def _read(asked: Asked) -> Answer:
 
 
 def _update(asked: Asked) -> Answer:
+    check_led_to(asked.connection, asked.kind.leads(asked.attributes))
     return Answer(OK, "OK", asked.kind.update(asked.broker, asked.name, asked.attributes))
 
 
@@ -234,6 +237,7 @@ def _redirect(asked: Asked) -> Answer:
     """REDIRECT: a queue is paired with the one that ``target`` names; without a target its pair ends."""
     target = asked.text("target")
     if target:
+        check_pair(asked.connection, asked.name, target)
         asked.broker.redirect(asked.name, target)
         return Answer(OK, "OK", {"redirected_to": target})
     return Answer(OK, "OK", {"redirected_to": None, "moved": asked.broker.end_redirect(asked.name)})

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jmsish.broker.asked import CREATED, NO_CONTENT, OK, STAGED, Answer, Asked, unpacked
 from jmsish.broker.bindings import EXCHANGE, QUEUE, identity, understood
 from jmsish.broker.entities import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused
 from jmsish.broker.exchange_kinds import MARK, BindingKind, ExchangeKind, places_of
+from jmsish.broker.leading import check_binding
 from jmsish.broker.leases import staging_of
 from jmsish.broker.policy import near_miss
 from jmsish.errors import InvalidDestinationError, JMSError
 
 if TYPE_CHECKING:
     from jmsish.broker.changes import Changes
+    from jmsish.broker.connection import ServerConnection
     from jmsish.broker.exchanges import Exchange, Exchanges
     from jmsish.broker.queues import Queue
 
@@ -104,11 +107,12 @@ def lists_of(asked: Asked) -> tuple[list[Item], list[Item]]:
 # --- staged
 
 
-def put(changes: Changes, item: Item) -> bool:
-    """Bind what an item names; False where it is bound so already."""
+def put(changes: Changes, item: Item, who: ServerConnection | None) -> bool:
+    """Bind what an item names, for who asks; False where it is bound so already."""
     exchange = changes.exchange
     where = f"{item.where} ({item.target!r}, key {item.key!r})"
     target = _target(exchange, item)
+    check_binding(who, exchange, item.key, item.target)
     try:
         key, wanted = understood(exchange.type, item.key, item.arguments)
         existing = changes.table.find(identity(target), key)
@@ -185,7 +189,7 @@ def create(asked: Asked) -> Said:
 
 def _bind(asked: Asked, exchange: Exchange, item: Item) -> Said:
     def stage(changes: Changes) -> Answer:
-        changed = put(changes, item)
+        changed = put(changes, item, asked.connection)
         bound = changes.table.find(identity(_target(exchange, item)), exchange.normal(item.key))
         assert bound is not None
         status, description = (CREATED, "Created") if changed else (OK, "OK")
@@ -214,7 +218,7 @@ def update(asked: Asked) -> Said:
         key = exchange.normal(item.key)
         if changes.table.find(identity(_target(exchange, item)), key) is None:
             raise Refused(NOT_FOUND, f"{item.where}: there is no such binding in {exchange.name!r}")
-        put(changes, item._replace(replace=True))
+        put(changes, item._replace(replace=True), asked.connection)
         bound = changes.table.find(identity(_target(exchange, item)), key)
         assert bound is not None
         return Answer(OK, "OK", _BINDINGS.said(bound.binding))
@@ -270,7 +274,7 @@ def rebind(asked: Asked) -> Said:
     def stage(changes: Changes) -> Answer:
         for item in remove:
             take(changes, item)
-        added = sum([put(changes, item) for item in add])
+        added = sum([put(changes, item, asked.connection) for item in add])
         size = changes.table.size
         return Answer(OK, "OK", {"exchange": exchange.name, "added": added, "removed": len(remove), "bindings": size})
 
@@ -282,7 +286,7 @@ def thaw_stage(changes: Sequence[Changes], asked: Asked) -> None:
     asked.check("add", "remove", "lease")
     of = {each.exchange.name: each for each in changes}
     add, remove = lists_of(asked)
-    for items, do in ((remove, take), (add, put)):
+    for items, do in ((remove, take), (add, partial(put, who=asked.connection))):
         for item in items:
             name = item.exchange
             if name is None and len(of) == 1:
@@ -301,7 +305,7 @@ def bind_as_broker_j(asked: Asked) -> Said:
     exchange = _EXCHANGES.find(asked.broker, asked.name)
     item = _item(asked.argument, "the binding")
     item = item._replace(replace=asked.argument("replaceExistingArguments") in (True, "true"))
-    return _change(asked, exchange, lambda changes: Answer(OK, "OK", put(changes, item)))
+    return _change(asked, exchange, lambda changes: Answer(OK, "OK", put(changes, item, asked.connection)))
 
 
 def unbind_as_broker_j(asked: Asked) -> Said:

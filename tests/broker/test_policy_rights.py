@@ -85,6 +85,62 @@ def test_who_may_only_look_is_served(operation: str) -> None:
     assert ask(peer, operation, "queue", name="q")[0] == 200
 
 
+LEADING: list[tuple[str, str, dict[str, Any], Any]] = [
+    ("CREATE", "queue", {"name": "joe.new"}, {"dead_letter": "others"}),
+    ("UPDATE", "queue", {"name": "joe.q"}, {"expiry_address": "others"}),
+    ("CREATE", "exchange", {"name": "joe.x"}, {"exchange_type": "topic", "alternate": "prices"}),
+    ("UPDATE", "exchange", {"name": "mine"}, {"alternate": "prices"}),
+    ("REDIRECT", "queue", {"name": "joe.q"}, {"target": "others"}),
+    ("REDIRECT", "queue", {"name": "others"}, {"target": "joe.q"}),
+    ("BIND", "exchange", {"name": "prices"}, {"queue": "joe.q", "key": "eu.fr"}),
+    ("BIND", "exchange", {"name": "mine"}, {"queue": "others", "key": "k"}),
+    ("BIND", "exchange", {"name": "mine"}, {"queue": "prices", "kind": "exchange", "key": "k"}),
+    ("BIND", "exchange", {"name": "news"}, {"queue": "joe.q", "key": "#"}),
+    ("REBIND", "exchange", {"name": "prices"}, {"add": [["joe.q", "k"]]}),
+    ("CREATE", "binding", {"name": "prices/joe.q/k"}, None),
+    ("bind", "org.apache.qpid.Exchange", {"name": "prices"}, {"destination": "joe.q", "bindingKey": "k"}),
+]
+"""What would lead messages past the lists of one who may use the node."""
+NARROW = ["joe.*", "mine", "news/eu.*", "$management"]
+
+
+def narrow(**settings: Any) -> tuple[World, Peer]:
+    made = world(sources=NARROW, targets=NARROW, **settings)
+    for name in ("joe.q", "joe.r", "others"):
+        made.broker.declare_queue(name)
+    for name in ("prices", "mine", "news"):
+        made.broker.declare_exchange(name, "topic")
+    return made, as_user(made)
+
+
+@pytest.mark.parametrize(("operation", "kind", "named", "body"), LEADING)
+def test_nothing_is_led_by_request_where_one_may_not_receive_or_send(
+    operation: str, kind: str, named: dict[str, Any], body: Any
+) -> None:
+    made, peer = narrow()
+    before = _picture(made)
+    status, description, _ = ask(peer, operation, kind, body, **named)
+    assert status == 403 and "'joe'" in description and _picture(made) == before
+    made, peer = narrow(may_manage=True)
+    status, description, _ = ask(peer, operation, kind, body, **named)
+    assert 200 <= status < 300, description
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind", "named", "body"),
+    [
+        ("CREATE", "queue", {"name": "joe.new"}, {"dead_letter": "joe.dead", "expiry_address": ""}),
+        ("CREATE", "exchange", {"name": "joe.x"}, {"exchange_type": "topic", "alternate": "mine"}),
+        ("REDIRECT", "queue", {"name": "joe.q"}, {"target": "joe.r"}),
+        ("BIND", "exchange", {"name": "mine"}, {"queue": "joe.q", "key": "any"}),
+        ("BIND", "exchange", {"name": "news"}, {"queue": "joe.q", "key": "eu.fr"}),
+    ],
+)
+def test_what_stays_within_the_lists_is_led(operation: str, kind: str, named: dict[str, Any], body: Any) -> None:
+    status, description, _ = ask(narrow()[1], operation, kind, body, **named)
+    assert 200 <= status < 300, description
+
+
 # --- the node itself
 
 
