@@ -45,6 +45,15 @@ A configuration names users, queues and limits; all of it is optional:
   [[listeners]]
   host = "127.0.0.1"
   port = 5672
+
+With [router] it is a router of a network, which holds no queues:
+
+  [router]
+  id = "EA1"
+  mode = "edge"                      # or "interior", whose listeners may have role = "edge" or "inter-router"
+  [[connectors]]
+  url = "amqp://interior.example:5673"
+  role = "edge"
 """
 DEFAULT_PORT = 5672
 
@@ -89,7 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.ws_port is not None:
             broker.listen(arguments.host or "127.0.0.1", arguments.ws_port, protocol="ws", **listening)
         for listener in broker.listeners:
-            print(f"listening on {listener.url}", flush=True)
+            role = "" if listener.role == "normal" else f" for {listener.role}"
+            print(f"listening on {listener.url}{role}", flush=True)
         while not stopped.wait(3600):
             pass
     return 0

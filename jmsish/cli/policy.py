@@ -77,6 +77,14 @@ def _hindrances(broker: Broker, place: Path) -> Iterable[str]:
 def _notes(broker: Broker) -> Iterable[str]:
     """What is valid, and may not be what was meant."""
     config = broker.config
+    if config.router.is_router:
+        doors = ", ".join(dict.fromkeys(each.role for each in config.listeners)) or "normal"
+        yield f"the router {config.router.id!r}, {config.router.mode}, with doors for {doors}"
+        for section in ("queues", "exchanges"):
+            if getattr(config, section):
+                yield f"[{section}] is of no use: a router holds none, and link routes lead to brokers that do"
+        if config.router.mode == "edge" and not any(each.role == "edge" for each in config.connectors):
+            yield "no connector has the role edge: this edge has no uplink, until a program makes one"
     named = [connector.name for connector in config.connectors]
     for route in config.link_routes:
         if route.connector not in named:

@@ -49,7 +49,7 @@ _GRACE = 0.5
 
 
 class Listener:
-    """A listening socket of a broker: ``url``, ``host``, ``port``, ``close()``.
+    """A listening socket of a broker: ``url``, ``host``, ``port``, ``role``, ``close()``.
 
     Closing it ends the listening; connections that were accepted stay.
     """
@@ -76,6 +76,11 @@ class Listener:
     def url(self) -> str:
         scheme = ("amqp" if self._websocket is None else "amqpws") + ("" if self._tls is None else "s")
         return f"{scheme}://{address_text(self.host, self.port)}"
+
+    @property
+    def role(self) -> str:
+        """Who may come in: ``"normal"``, clients; at a router ``"inter-router"`` or ``"edge"``."""
+        return self._role or "normal"
 
     @property
     def closed(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import signal
 import subprocess
 import sys
@@ -49,9 +50,9 @@ def test_it_serves_until_it_is_told_to_stop(start: Start, name: str) -> None:
     line = line_of(process)
     assert line.startswith("listening on amqp://127.0.0.1:")
     with jmsish.connect(line.split()[-1]) as connection, connection.create_session() as session:
-        queue = session.create_queue("q")
-        session.create_producer(queue).send("hello")
-        message = session.create_consumer(queue).receive(timeout=5)
+        place = session.create_queue("q")
+        session.create_producer(place).send("hello")
+        message = session.create_consumer(place).receive(timeout=5)
         assert message is not None and message.body == "hello"
         process.send_signal(getattr(signal, name))
         assert process.wait(10) == 0
@@ -113,6 +114,29 @@ def test_a_configuration_sets_limits_and_listeners(start: Start, tmp_path: Path)
         session.rollback()
         assert session.create_consumer(session.create_queue("dead")).receive(timeout=5) is not None
         session.commit()
+
+
+def test_routers_are_served_and_say_who_may_come_in_by_which_door(start: Start, tmp_path: Path) -> None:
+    interior = '[router]\nid = "INT.A"\nmode = "interior"\n'
+    doors = "".join(f'[[listeners]]\nport = 0\nrole = "{role}"\n' for role in ("normal", "edge", "inter-router"))
+    (tmp_path / "interior.toml").write_text(interior + doors)
+    process = start("broker", "--config", str(tmp_path / "interior.toml"))
+    said = [line_of(process).split() for _ in range(3)]
+    assert [line[:2] + line[3:] for line in said] == [
+        ["listening", "on"], ["listening", "on", "for", "edge"], ["listening", "on", "for", "inter-router"],
+    ]  # fmt: skip
+    edge = f'[router]\nid = "EA1"\nmode = "edge"\n[[connectors]]\nurl = "{said[1][2]}"\nrole = "edge"\n'
+    (tmp_path / "edge.toml").write_text(edge)
+    url = line_of(start("broker", "--port", "0", "--config", str(tmp_path / "edge.toml"))).split()[-1]
+    with jmsish.connect(url) as near, jmsish.connect(said[0][2], send_timeout=10) as far:
+        one, other = near.create_session(), far.create_session()
+        received: queue.SimpleQueue[jmsish.Message] = queue.SimpleQueue()
+        one.create_consumer(one.create_queue("orders")).listener = received.put
+        producer = other.create_producer(other.create_queue("orders"))
+        producer.send("hello")
+        assert received.get(timeout=10).body == "hello"
+    told = start("topology", url).communicate(timeout=20)[0]
+    assert told == "EA1 (edge)\n└─ INT.A (interior)\n"
 
 
 @pytest.mark.parametrize(

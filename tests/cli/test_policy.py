@@ -186,6 +186,14 @@ def test_the_whole_configuration_as_it_is_documented(run: Run, file: Path) -> No
     assert "in the group $default" in run("broker", "--check", str(file), "--as", "bob")
 
 
+def test_what_a_router_is_and_what_is_of_no_use_to_it_is_told(run: Run, file: Path) -> None:
+    file.write_text('[router]\nid = "EA1"\nmode = "edge"\n[queues.orders]\n[exchanges.prices]\ntype = "topic"\n')
+    said = run("broker", "--check", str(file))
+    assert "note: the router 'EA1', edge, with doors for normal\n" in said
+    assert "note: [queues] is of no use" in said and "note: [exchanges] is of no use" in said
+    assert "this edge has no uplink" in said
+
+
 @pytest.mark.parametrize("arguments", [("--as", "alice"), ("--vhost", "shop")])
 def test_it_is_said_what_goes_with_what(complaint: Complaint, arguments: tuple[str, ...]) -> None:
     status, error = complaint("broker", *arguments)

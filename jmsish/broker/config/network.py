@@ -55,10 +55,12 @@ def read_router(config: Table) -> RouterConfig:
     table.check_keys(("id", "mode"))
     mode = table.choice("mode", MODES, "standalone")
     router = table.text("id", "")
-    if mode != "standalone" and not router:
+    if mode != "standalone" and not router and isinstance(table.get("id", ""), str):
         table.faults.add(f"{table.where} id is missing: a router of the mode {mode!r} has a name in its network")
     if len(router.encode("utf-8", "replace")) > ID_LIMIT:
         table.wrong("id", f"a name of {ID_LIMIT} octets at most")
+    if not router.isprintable():
+        table.wrong("id", "a name without control characters")
     return RouterConfig(router, mode)
 
 
@@ -73,6 +75,8 @@ def read_connectors(config: Table, router: RouterConfig) -> tuple[ConnectorConfi
         fault = connector_fault(url, role, router) if url else "url is missing: whom is it to dial?"
         if fault is not None:
             table.faults.add(f"{table.where} {fault}")
+        if not name or not name.isprintable():
+            table.faults.add(f"{table.where} name must be a text without control characters, not {name!r}")
         if name in found:
             table.faults.add(f"{table.where} name {name!r} is that of another connector")
         found[name] = ConnectorConfig(url, role, name)
