@@ -151,6 +151,10 @@ class RouterNetwork:
     def stop(self) -> None:
         """Stop all routers. Twice is silent."""
         for router in self.routers.values():
+            if router.is_running:
+                for connector in router.router.connectors:
+                    connector.close()  # none is to look for a neighbour that was stopped before it
+        for router in self.routers.values():
             router.stop()
 
     def __enter__(self) -> RouterNetwork:

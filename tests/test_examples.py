@@ -31,7 +31,7 @@ def plugin_arguments() -> list[str]:
 
 
 def test_the_examples_are_there() -> None:
-    assert len(SCRIPTS) == 11
+    assert len(SCRIPTS) == 12
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
