@@ -303,3 +303,9 @@ def test_nothing_stays_when_all_are_gone(line: Network) -> None:
         assert not node._addresses
         for neighbour in node.neighbours:
             assert len(neighbour.sessions) == 2  # those of the two control links
+
+
+def test_an_address_cannot_be_browsed(line: Network) -> None:
+    browser = line.connect("EA1").receiver("orders", distribution_mode="copy")
+    assert browser.error is not None and browser.error.condition == "amqp:not-implemented"
+    assert not line["EA1"].reaches("orders")

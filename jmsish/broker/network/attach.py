@@ -70,6 +70,10 @@ def _send_on(connection: RouterConnection, link: Link) -> Egress:
     if _is_management(connection, source, connection.grant.sources):
         return answers(connection, link)
     name = _name(connection, source, "receive from", connection.grant.may_receive_from)
+    if source.distribution_mode == "copy":
+        # Granted as a move it would take the messages of those who receive.
+        text = f"{name!r} cannot be browsed here, nor subscribed to durably: a router keeps no messages, only a broker"
+        raise Refusal(NOT_IMPLEMENTED, text)
     granted = replace(source, address=name, filter=None, outcomes=OUTCOMES, distribution_mode="move")
     link.snd_settle_mode = link.remote_snd_settle_mode
     address = connection.node.address(name, is_multicast=TOPIC in source.capabilities)
