@@ -57,7 +57,7 @@ class Asking:
         while (question := self._next()) is not None:
             try:
                 question()
-            except Exception:
+            except BaseException:  # one that ended would be missed: there are only so many
                 _log.exception("a question of the broker %r failed", self._name)
 
     def _next(self) -> Callable[[], None] | None:

@@ -43,7 +43,7 @@ class Errands:
             return  # It went while others were asked: what a flood leaves behind costs nothing further.
         try:
             answer = question()
-        except Exception as error:
+        except BaseException as error:  # also what would end a program: it ends this attempt, and no thread
             # Its text may hold what was asked, a token for one: only where it was raised is told.
             _log.error("who wants to log in could not be judged: %s", _place(error))
             answer = trouble(error)

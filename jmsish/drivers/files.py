@@ -41,8 +41,10 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 def replace_file(path: str, text: str, *, mode: int = 0o600) -> None:
     """Write a whole file: who reads it meanwhile, or after a crash, has the old one or the new one.
 
-    The mode is ``mode``; the owner of a file that was there stays, where we may give files away.
+    The mode is ``mode``; the owner of a file that was there stays, where we may give files away. What is reached by a
+    symbolic link is replaced where it is, and the link stays.
     """
+    path = os.path.realpath(path)
     directory = os.path.dirname(os.path.abspath(path))
     handle, name = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=directory)
     try:

@@ -116,8 +116,17 @@ class SaslClient:
         raise Fault(
             UNAUTHORIZED_ACCESS,
             f"no SASL mechanism in common: the server offers {', '.join(offered) or 'none'}; "
-            f"usable with the credentials given: {ours}",
+            f"usable with the credentials given: {ours}{self._missing(offered)}",
         )
+
+    def _missing(self, offered: Sequence[str]) -> str:
+        """What of a username and password was not given, where the server would take them."""
+        held = self.credentials
+        takes = [name for name in offered if name == "PLAIN" or name.startswith("SCRAM-")]
+        if not takes or held.token is not None or (held.username and held.password):
+            return ""
+        what = "password" if held.username else "username"
+        return f" (it takes a username and a password, and no {what} was given)"
 
 
 SERVER_MECHANISMS: dict[str, type[ServerMechanism]] = {

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 
 import pytest
 
+import jmsish
 from jmsish.drivers.asking import Asking
 
 from .conftest import PATIENCE, Wire
@@ -120,3 +122,23 @@ def test_threads_go_when_there_is_nothing_to_ask(monkeypatch: pytest.MonkeyPatch
         workers[-1].join(PATIENCE)
         assert not workers[-1].is_alive()
     assert asking._threads == 0
+
+
+def test_what_would_end_a_program_ends_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+    """There are few threads, and after as many of these nobody could log in any more."""
+    asking, asked = Asking("b"), threading.Event()
+    for _ in range(20):
+        asking.ask(sys.exit)
+    asking.ask(asked.set)
+    assert asked.wait(PATIENCE)
+    asking.stop()
+    assert len(caplog.records) == 20
+
+
+def test_an_authenticator_that_ends_the_program_is_one_that_failed() -> None:
+    def authenticator(mechanism: str, response: bytes) -> str | None:
+        raise SystemExit("hunter2")
+
+    with jmsish.EmbeddedBroker(authenticator=authenticator) as broker:
+        with pytest.raises(jmsish.ConnectionLostError, match="a system error at the server"):
+            jmsish.connect(broker.listen().url, token=lambda: "hunter2", connect_timeout=PATIENCE)

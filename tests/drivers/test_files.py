@@ -36,6 +36,15 @@ def test_a_file_is_replaced_as_a_whole_and_is_for_its_owner_alone(tmp_path: Path
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_a_file_behind_a_symbolic_link_is_replaced_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    kept, link = tmp_path / "kept" / "users.toml", tmp_path / "users.toml"
+    kept.write_text("old")
+    link.symlink_to(kept)
+    replace_file(str(link), "new")
+    assert link.is_symlink() and kept.read_text() == "new" and os.listdir(tmp_path / "kept") == ["users.toml"]
+
+
 def test_what_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")

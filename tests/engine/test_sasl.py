@@ -386,3 +386,20 @@ def test_octets_that_are_no_text_are_no_credentials(response: bytes) -> None:
     wire.raw(SASL_HEADER)
     [outcome] = wire.send("sasl-init", mechanism="PLAIN", initial_response=response)
     assert outcome.code == 1
+
+
+@pytest.mark.parametrize(
+    ("credentials", "missing"),
+    [
+        ({}, "no username was given"),
+        ({"username": "alice"}, "no password was given"),
+        ({"username": "alice", "password": ""}, "no password was given"),
+        ({"password": "x"}, "no username was given"),
+        ({"token": "t"}, None),
+    ],
+)
+def test_what_the_server_takes_and_was_not_given_is_said(credentials: dict[str, str], missing: str | None) -> None:
+    with pytest.raises(Fault) as caught:
+        SaslClient(**credentials).choose(("SCRAM-SHA-256",))
+    said = str(caught.value.description)
+    assert ("it takes a username and a password" in said) is (missing is not None) and (missing or "") in said
