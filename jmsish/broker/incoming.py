@@ -448,6 +448,8 @@ class IncomingLink:
         self._lose(f"the exchange {self.topic.exchange.name!r} was deleted")
 
     def _lose(self, description: str) -> None:
+        if self._connection.ended:
+            return  # it hears that the connection is closed, and of its temporary nodes nothing besides
         self.detach(AmqpError(RESOURCE_DELETED, description))
         self._connection.broker.touch(self._connection)
 

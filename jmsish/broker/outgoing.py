@@ -272,6 +272,8 @@ class OutgoingLink(Consumer):
     def lost_queue(self) -> None:
         self.leave_queue()
         self.gone = True
+        if self.connection.ended:
+            return  # it hears that the connection is closed, and of its temporary nodes nothing besides
         subscription = self.subscription
         what = f"the queue {self.queue.name!r}"
         if subscription is not None and subscription.content.exchange.deleted:

@@ -11,6 +11,7 @@ import pytest
 import jmsish
 from jmsish import aio
 
+from .blocking import PATIENCE
 from .face import Face
 from .mending import Mending, MendingProxy
 from .steps import expect, outcome, send
@@ -205,3 +206,28 @@ def test_the_options_are_for_failover_urls(word: str) -> None:
     for connect in (jmsish.connect, aio.connect):
         with pytest.raises(ValueError, match=rf"{word}.*failover:\(amqp://h\)"):
             connect("amqp://h", **{word: 1})
+
+
+@tcp_only
+async def test_a_broker_that_stops_takes_no_consumer_of_a_temporary_destination(face: Face) -> None:
+    """It closes the connection, and does not detach what reads its temporary nodes before: all is there again."""
+    broker, log = face.broker, face.log()
+    connection = await face.connect(f"failover:({face.url})", reconnect_delay=0.01, max_reconnect_delay=0.05)
+    connection.event_listener = lambda event: log.add(type(event).__name__)  # type: ignore[attr-defined]
+    connection.exception_listener = lambda error: log.add(repr(error))  # type: ignore[assignment]
+    session = await connection.create_session()
+    made = [await session.create_temporary_queue(), await session.create_temporary_topic()]
+    consumers = [await session.create_consumer(each) for each in made]
+    producer = await session.create_producer(None)
+    port = face.listener.port
+    for times in (1, 2, 3):
+        broker.stop()
+        broker.start()
+        broker.listen(port=port)
+        while log.items.count("ConnectionRestored") < times:
+            await log.reach(len(log.items) + 1)
+        for destination, consumer in zip(made, consumers, strict=True):
+            await producer.send("m", destination=destination)
+            message = await consumer.receive(timeout=PATIENCE)
+            assert message is not None and message.body == "m"
+    assert not [item for item in log.items if "Error" in item]
