@@ -25,6 +25,7 @@ class NetworkRouter(EmbeddedBroker):
         self._transport = transport
         self._doors: dict[str, Listener] = {}
         self._ports: dict[str, int] = {}
+        self._urls: dict[str, str] = {}
 
     @property
     def url(self) -> str:
@@ -32,7 +33,7 @@ class NetworkRouter(EmbeddedBroker):
 
     def door(self, role: str) -> str:
         """The URL of the door for a role."""
-        return super().url if self._transport == "vm" else self._doors[role].url
+        return super().url if self._transport == "vm" else self._urls[role]
 
     def start(self) -> None:
         super().start()
@@ -41,7 +42,7 @@ class NetworkRouter(EmbeddedBroker):
         for role in (NORMAL, INTER_ROUTER, EDGE) if self.router.mode == INTERIOR else (NORMAL,):
             # A router that is revived is found where it was.
             self._doors[role] = self.listen(port=self._ports.get(role, 0), role=role)
-            self._ports[role] = self._doors[role].port
+            self._ports[role], self._urls[role] = self._doors[role].port, self._doors[role].url
 
     def stop(self) -> None:
         super().stop()

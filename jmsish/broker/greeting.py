@@ -11,6 +11,8 @@ from jmsish.types import Symbol, UInt
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
+    from jmsish.broker.grants import Grant
+    from jmsish.engine.engine import Engine
     from jmsish.engine.performatives import Open
 
 SOLE_CONNECTION: Final = "sole-connection-for-container"
@@ -45,7 +47,7 @@ def admit(connection: ServerConnection) -> None:
         connection.close(error)
         return
     broker.opened(connection)
-    _open(connection)
+    open_granted(connection.engine, connection.grant)
 
 
 def _alone(connection: ServerConnection, remote: Open) -> AmqpError | None:
@@ -76,9 +78,8 @@ def _alone(connection: ServerConnection, remote: Open) -> AmqpError | None:
     return None
 
 
-def _open(connection: ServerConnection) -> None:
+def open_granted(engine: Engine, grant: Grant) -> None:
     """Write our open, with the limits that were granted."""
-    engine, grant = connection.engine, connection.grant
     size = grant.max_frame_size or engine.max_frame_size
     if grant.max_session_window:
         # A window is counted in frames: with larger ones than it is wide, one frame would be more than was allowed.

@@ -76,7 +76,7 @@ def note_denied(connection: ServerConnection | RouterConnection, link: Link, den
     )  # fmt: skip
 
 
-def check_count(connection: ServerConnection, link: Link) -> None:
+def check_count(connection: ServerConnection | RouterConnection, link: Link) -> None:
     """There may be one link more."""
     caps = connection.broker.config.caps
     if caps.max_links and connection.engine.remote_link_count > caps.max_links:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jmsish.broker.link_policy import check_count
 from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.network.control import Listener
 from jmsish.broker.network.egress import Egress
@@ -29,6 +30,8 @@ def answer(connection: RouterConnection, link: Link) -> Egress | Ingress | Liste
     """The end of the link on this side; Refusal where there is to be none."""
     if connection.is_broker:
         raise Refusal(NOT_IMPLEMENTED, "a broker at the end of a link route is connected to, and attaches nothing")
+    if not connection.is_neighbour:
+        check_count(connection, link)
     relay = _relay(connection, link)
     if relay is not None:
         return relay
@@ -133,6 +136,8 @@ def _name(connection: RouterConnection, terminus: Source | Target, verb: str, ma
         raise Refusal(INVALID_FIELD, "the address is empty")
     if name.startswith("$"):
         raise Refusal(NOT_FOUND, f"there is no {name!r} here")
+    if connection.is_neighbour:
+        return name  # an edge has asked at its client's door, and what it has let in cannot go anywhere else
     known = connection.node.known_address(name)
     is_own = known is not None and known.owner is connection
     if callable(may) and not may(name) and not is_own:

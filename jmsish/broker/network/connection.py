@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.guests import Guest
-from jmsish.broker.link_policy import note_denied
+from jmsish.broker.link_policy import SESSION_DISALLOWED, LinkDenied, note_denied
 from jmsish.broker.network.attach import UNAUTHORIZED, answer
 from jmsish.broker.network.connectors import Connector
 from jmsish.broker.network.control import Listener, Teller
@@ -26,8 +26,9 @@ from jmsish.broker.network.relay_ends import RelayIn
 from jmsish.broker.refusals import Refusal
 from jmsish.engine import events
 from jmsish.engine.conditions import EngineStateError
-from jmsish.engine.outcomes import AmqpError, Source, Target
+from jmsish.engine.outcomes import AmqpError, Coordinator, Source, Target
 from jmsish.engine.oversize import limit_messages
+from jmsish.engine.windows import narrow_window
 
 if TYPE_CHECKING:
     from jmsish.broker.network.address import Address
@@ -224,6 +225,14 @@ class RouterConnection(Guest):
         if session.local_open or session.local_closed:
             return
         session.context = []
+        grant = self.grant
+        if grant.max_sessions and len(self.sessions) >= grant.max_sessions:
+            session.accept_begin()
+            session.fail(SESSION_DISALLOWED)
+            self.broker.denials.session_denied(grant.vhost)
+            return
+        if grant.max_session_window:
+            narrow_window(session, grant.max_session_window // self.engine.max_frame_size)
         self.sessions.append(session)
         session.accept_begin()
 
@@ -243,7 +252,7 @@ class RouterConnection(Guest):
         try:
             link.context = answer(self, link)
         except Refusal as refusal:
-            if refusal.error.condition == UNAUTHORIZED:
+            if isinstance(refusal, LinkDenied) or refusal.error.condition == UNAUTHORIZED:
                 note_denied(self, link, refusal)
             link.refuse(refusal.error)
             return
@@ -312,6 +321,12 @@ class RouterConnection(Guest):
         links = [terminal.link for session in self.sessions for terminal in session.context]
         receivers = sum(link.is_sender for link in links)
         return len(self.sessions), len(links) - receivers, receivers
+
+    def count_links(self, *, receivers: bool) -> int:
+        """How many links there are on which the peer receives, or else sends; those to the coordinator do not count."""
+        links = [terminal.link for session in self.sessions for terminal in session.context]
+        kind = [link for link in links if link.is_sender is receivers]
+        return sum(not isinstance(link.remote_target, Coordinator) for link in kind)
 
     # --- endings
 

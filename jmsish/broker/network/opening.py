@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jmsish.broker.greeting import open_granted
 from jmsish.broker.network.connectors import Connector
 from jmsish.broker.network.control import Teller
 from jmsish.broker.network.doors import CAPABILITIES, NORMAL, Hello, hello_of, refusal
@@ -36,7 +38,12 @@ def opened(connection: RouterConnection) -> None:
         _let_in(connection, hello)
         connector.opened()
     elif connection.node.admit(connection, NORMAL if hello is None else hello.role):
-        engine.open()
+        if hello is not None:
+            # Its sessions and links are those of all clients behind it, who had their grants at its own door.
+            connection.grant = replace(
+                connection.grant, max_sessions=0, max_session_window=0, max_senders=None, max_receivers=None
+            )
+        open_granted(engine, connection.grant)
         _let_in(connection, hello)
 
 
