@@ -12,6 +12,7 @@ from jmsish.cli.parsing import (
     add_command,
     add_connection_arguments,
     connection_options,
+    read_target,
     seconds,
     url_with_options,
     visible,
@@ -63,17 +64,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.url is None:
         raise UsageError("check needs the URL of a broker (or --list)")
 
+    url, options = url_with_options(arguments.url, arguments.option), connection_options(arguments)
+    read_target(url, options)
+
     def tell(result: conformance.Result) -> None:
         print(f"{MARKS[result.result]} {result.scenario:32} {visible(result.why or result.title)}", flush=True)
 
     card = conformance.check(
-        url_with_options(arguments.url, arguments.option),
+        url,
         only=arguments.only,
         queue=arguments.queue,
         patience=arguments.patience,
         quiet=arguments.quiet,
         tell=None if arguments.json else tell,
-        **connection_options(arguments),
+        **options,
     )
     if arguments.json:
         print(json.dumps(card.as_dict(), ensure_ascii=False))

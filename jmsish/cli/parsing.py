@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import jmsish
+from jmsish.options import ConnectionTarget, parse_url
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -71,6 +72,14 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="any connection option, as in a URL; again for more",
     )
+
+
+def read_target(url: str, options: dict[str, Any]) -> ConnectionTarget:
+    """What a URL and its options mean.  Raises `UsageError` for a wrong one."""
+    try:
+        return parse_url(url, **{name: value for name, value in options.items() if name != "ssl_context"})
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -33,6 +33,8 @@ def test_list_needs_no_broker(run: Run) -> None:
 
 def test_wrong_usage(complaint: Complaint) -> None:
     assert complaint("check") == (2, "jmsish: check needs the URL of a broker (or --list)\n")
+    status, text = complaint("check", "http://localhost")
+    assert status == 2 and "unknown scheme" in text
     status, text = complaint("check", "vm://nobody", "--only", "redelivry-001")
     assert status == 1 and "did you mean 'redelivery-001'" in text
 

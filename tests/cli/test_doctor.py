@@ -234,5 +234,5 @@ def test_a_list_says_which_host_is_wrong(capfd: pytest.CaptureFixture[str]) -> N
 
 
 def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "http://localhost"]) == 1
+    assert main(["doctor", "http://localhost"]) == 2
     assert "unknown scheme" in capsys.readouterr().err

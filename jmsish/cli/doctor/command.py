@@ -18,6 +18,7 @@ from jmsish.cli.parsing import (
     add_command,
     add_connection_arguments,
     connection_options,
+    read_target,
     seconds,
     url_with_options,
     visible,
@@ -25,7 +26,7 @@ from jmsish.cli.parsing import (
 from jmsish.conformance import scorecard
 from jmsish.conformance.stage import Stage
 from jmsish.errors import JMSError, JMSSecurityError, OperationTimeoutError
-from jmsish.options import ConnectionTarget, parse_url
+from jmsish.options import ConnectionTarget
 
 EPILOG = """\
 examples:
@@ -62,7 +63,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     url = url_with_options(arguments.url, arguments.option)
     options = connection_options(arguments)
-    target = parse_url(url, **{name: value for name, value in options.items() if name != "ssl_context"})
+    target = read_target(url, options)
     examination = Examination(target.url)
     _examine(examination, target, url, options, arguments)
     if arguments.json:
