@@ -100,5 +100,6 @@ def test_a_gigabyte_costs_the_limit_and_a_frame(way: str, mode: str, frame: int)
     assert done.returncode == 0, done.stderr
     grown, sent, over, names, depth = done.stdout.split()
     assert names == "disposition,detach,close" and over == "True" and depth == "1"
-    assert int(sent) < GIGABYTE
+    if way == "memory":
+        assert int(sent) < GIGABYTE  # by a socket as much may come in the second for which what still comes is dropped
     assert int(grown) < BOUND, f"grew by {int(grown) >> 10} kB over {int(sent) >> 20} MB"

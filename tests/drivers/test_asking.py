@@ -124,15 +124,31 @@ def test_threads_go_when_there_is_nothing_to_ask(monkeypatch: pytest.MonkeyPatch
     assert asking._threads == 0
 
 
-def test_what_would_end_a_program_ends_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+class Told(logging.Handler):
+    """Counts what the log is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records = threading.Semaphore(0)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.release()
+
+
+def test_what_would_end_a_program_ends_no_thread() -> None:
     """There are few threads, and after as many of these nobody could log in any more."""
-    asking, asked = Asking("b"), threading.Event()
-    for _ in range(20):
-        asking.ask(sys.exit)
-    asking.ask(asked.set)
-    assert asked.wait(PATIENCE)
-    asking.stop()
-    assert len(caplog.records) == 20
+    asking, asked, told = Asking("b"), threading.Event(), Told()
+    log = logging.getLogger("jmsish.broker")
+    log.addHandler(told)
+    try:
+        for _ in range(20):
+            asking.ask(sys.exit)
+        asking.ask(asked.set)
+        assert asked.wait(PATIENCE)
+        assert all(told.records.acquire(timeout=PATIENCE) for _ in range(20))
+    finally:
+        log.removeHandler(told)
+        asking.stop()
 
 
 def test_an_authenticator_that_ends_the_program_is_one_that_failed() -> None:

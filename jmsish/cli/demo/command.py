@@ -187,7 +187,9 @@ def prepare(arguments: argparse.Namespace, file: OrderFile, stack: ExitStack) ->
 
 def start_broker(arguments: argparse.Namespace, queues: Queues, stack: ExitStack) -> str:
     # The demo cuts a connection on purpose: the warnings of its own broker and client would read as faults.
-    logging.getLogger("jmsish").setLevel(logging.ERROR)
+    logger = logging.getLogger("jmsish")
+    stack.callback(logger.setLevel, logger.level)
+    logger.setLevel(logging.ERROR)
     broker = stack.enter_context(jmsish.EmbeddedBroker())
     broker.declare_queue(queues.orders, max_delivery_attempts=arguments.max_attempts, dead_letter=queues.dead)
     return broker.listen().url if arguments.tcp else broker.url
