@@ -12,10 +12,8 @@ from dataclasses import fields
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
-
-from typing_extensions import Self
 
 from jmsish._listening import check_exposure, check_listen, tls_of, websocket_of
 from jmsish._network import Connector, Router, check_role
@@ -39,6 +37,9 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in the standard library from 3.11 on
 
 _T = TypeVar("_T")
 _numbers = count(1)
