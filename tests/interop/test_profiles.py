@@ -18,6 +18,11 @@ COMPARED = [
 ]  # fmt: skip
 
 
+TRIES = 3
+"""What is released at Artemis races with the next credit in its threads, so one scenario in some hundreds is out of order
+there (docs/artemis.md): what differs is asked again."""
+
+
 def results(card: conformance.Scorecard) -> dict[str, str]:
     return {each.scenario: each.result for each in card.results}
 
@@ -46,6 +51,13 @@ def test_the_imitation_has_the_same_scorecard(real: tuple[str, str]) -> None:
     name, url = real
     card = scorecard(url, COMPARED)
     with jmsish.EmbeddedBroker(profile=name) as imitation:
-        assert results(scorecard(imitation.url, COMPARED)) == results(card), [
-            (each.scenario, each.why) for each in card.results if each.result == conformance.FAIL
-        ]
+        expected = results(scorecard(imitation.url, COMPARED))
+    found, whys = results(card), [(each.scenario, each.why) for each in card.results if each.result == conformance.FAIL]
+    for _ in range(TRIES):
+        differing = [scenario for scenario, result in expected.items() if found.get(scenario) != result]
+        if not differing:
+            break
+        again = scorecard(url, differing)
+        found.update(results(again))
+        whys += [(each.scenario, each.why) for each in again.results if each.result == conformance.FAIL]
+    assert found == expected, whys
