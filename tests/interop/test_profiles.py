@@ -19,8 +19,8 @@ COMPARED = [
 
 
 TRIES = 3
-"""What is released at Artemis races with the next credit in its threads, so one scenario in some hundreds is out of order
-there (docs/artemis.md): what differs is asked again."""
+"""What is released at Artemis races with the next credit in its threads, so one scenario in some hundreds is out of
+order there (docs/artemis.md): what differs is asked again."""
 
 
 def results(card: conformance.Scorecard) -> dict[str, str]:
