@@ -23,7 +23,7 @@ from jmsish.broker.greeting import admit
 from jmsish.broker.guests import Guest
 from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.leases import Leases
-from jmsish.broker.link_policy import SESSION_DISALLOWED, intake_of
+from jmsish.broker.link_policy import intake_of
 from jmsish.broker.order import Entry
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.pending import Pending
@@ -34,7 +34,6 @@ from jmsish.broker.transactions import Transaction
 from jmsish.engine import events
 from jmsish.engine.outcomes import AmqpError
 from jmsish.engine.oversize import limit_messages
-from jmsish.engine.windows import narrow_window
 
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
@@ -136,16 +135,7 @@ class ServerConnection(Guest, Temporaries):
 
     def _begun(self, session: EngineSession) -> None:
         session.context = []
-        grant = self.grant
-        if grant.max_sessions and len(self._sessions) >= grant.max_sessions:
-            session.accept_begin()
-            session.fail(SESSION_DISALLOWED)
-            self.broker.denials.session_denied(grant.vhost)
-            return
-        if grant.max_session_window:
-            narrow_window(session, grant.max_session_window // self.engine.max_frame_size)
-        self._sessions.append(session)
-        session.accept_begin()
+        self.let_begin(session, self._sessions)
 
     def _ended(self, session: EngineSession, error: AmqpError | None) -> None:
         if session in self._sessions:

@@ -12,11 +12,14 @@ from math import inf
 from typing import Any, ClassVar, Final
 
 from jmsish.broker.grants import PERMISSIVE, Grant
+from jmsish.broker.link_policy import SESSION_DISALLOWED
 from jmsish.broker.login import Login
 from jmsish.broker.oversize import Oversize
 from jmsish.broker.remote_hosts import host_of
 from jmsish.engine.engine import Engine
 from jmsish.engine.outcomes import AmqpError
+from jmsish.engine.session import EngineSession
+from jmsish.engine.windows import narrow_window
 
 FAREWELL: Final = 1.0
 """Seconds in which the answer to our close is awaited. What comes meanwhile is read and dropped, for a socket that is
@@ -172,6 +175,19 @@ class Guest:
         return None
 
     # --- events that mean the same to all
+
+    def let_begin(self, session: EngineSession, there: list[EngineSession]) -> None:
+        """A session that the peer begins: one too many is ended, any other is one of those that are there."""
+        grant = self.grant
+        if grant.max_sessions and len(there) >= grant.max_sessions:
+            session.accept_begin()
+            session.fail(SESSION_DISALLOWED)
+            self.broker.denials.session_denied(grant.vhost)
+            return
+        if grant.max_session_window:
+            narrow_window(session, grant.max_session_window // self.engine.max_frame_size)
+        there.append(session)
+        session.accept_begin()
 
     def _authenticated(self, identity: str | None, mechanism: str) -> None:
         self.identity = identity

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.guests import Guest
-from jmsish.broker.link_policy import SESSION_DISALLOWED, LinkDenied, note_denied
+from jmsish.broker.link_policy import LinkDenied, note_denied
 from jmsish.broker.network.attach import UNAUTHORIZED, answer
 from jmsish.broker.network.connectors import Connector
 from jmsish.broker.network.control import Listener, Teller
@@ -28,7 +28,6 @@ from jmsish.engine import events
 from jmsish.engine.conditions import EngineStateError
 from jmsish.engine.outcomes import AmqpError, Coordinator, Source, Target
 from jmsish.engine.oversize import limit_messages
-from jmsish.engine.windows import narrow_window
 
 if TYPE_CHECKING:
     from jmsish.broker.network.address import Address
@@ -225,16 +224,7 @@ class RouterConnection(Guest):
         if session.local_open or session.local_closed:
             return
         session.context = []
-        grant = self.grant
-        if grant.max_sessions and len(self.sessions) >= grant.max_sessions:
-            session.accept_begin()
-            session.fail(SESSION_DISALLOWED)
-            self.broker.denials.session_denied(grant.vhost)
-            return
-        if grant.max_session_window:
-            narrow_window(session, grant.max_session_window // self.engine.max_frame_size)
-        self.sessions.append(session)
-        session.accept_begin()
+        self.let_begin(session, self.sessions)
 
     def _ended(self, session: EngineSession, error: AmqpError | None) -> None:
         if session in self.sessions:
