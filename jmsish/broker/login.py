@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from jmsish.broker.slowing import host_of
+from jmsish.broker.slowing import crowd_of
 from jmsish.engine.mechanisms import REFUSED, TRY_LATER, Question, Verdict
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Login:
         if self._is_crowded():
             verdict = CROWDED
         elif not self.is_trusted and verdict.code == REFUSED:
-            due = broker.slowing.judged(host_of(connection.peer), verdict.identity is not None, now)
+            due = broker.slowing.judged(crowd_of(connection.peer), verdict.identity is not None, now)
         if verdict.identity is None:
             # The name that was tried is not told: people type passwords there.
             _log.warning("a login from %s is refused: %s", connection.peer, verdict.reason)
@@ -79,7 +79,7 @@ class Login:
 
     def _is_crowded(self) -> bool:
         broker = self._connection.broker
-        return not self.is_trusted and broker.slowing.is_crowded(host_of(self._connection.peer), broker.now())
+        return not self.is_trusted and broker.slowing.is_crowded(crowd_of(self._connection.peer), broker.now())
 
     def _tell(self, answer: bytes | Verdict) -> None:
         self._connection.engine.decide(answer)

@@ -27,7 +27,7 @@ MOST_HELD: Final = 16
 """Answers to one host that are held back at a time."""
 
 
-def host_of(peer: str) -> str:
+def crowd_of(peer: str) -> str:
     """The host of a peer's address (``1.2.3.4:5``, ``[::1]:5``). Of IPv6 it is the network of 64 bits: whoever has one
     address there has them all."""
     text = peer.rpartition(":")[0].strip("[]").partition("%")[0] or peer

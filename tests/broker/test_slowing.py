@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsish.broker.slowing import FREE, LONGEST_DELAY, MEMORY, MOST_HELD, MOST_HOSTS, Slowing, host_of
+from jmsish.broker.slowing import FREE, LONGEST_DELAY, MEMORY, MOST_HELD, MOST_HOSTS, Slowing, crowd_of
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from jmsish.broker.slowing import FREE, LONGEST_DELAY, MEMORY, MOST_HELD, MOST_H
     ],
 )
 def test_what_is_one_host(peer: str, host: str) -> None:
-    assert host_of(peer) == host
+    assert crowd_of(peer) == host
 
 
 def test_memory_is_bounded_and_the_oldest_are_forgotten() -> None:
