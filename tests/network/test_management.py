@@ -11,6 +11,7 @@ from jmsish.engine.codec import AMQP_VALUE, ReceivedMessage, encode_message
 from jmsish.engine.outcomes import ACCEPTED, Rejected, Source, Target
 from tests.broker.policies import config
 from tests.broker.world import Peer
+from tests.network.test_partial import in_pieces
 from tests.network.world import Network
 
 LINE = "EA1-INT.A-INT.B-EB1"
@@ -21,9 +22,11 @@ def line() -> Network:
     return Network(LINE)
 
 
-def request(operation: str, kind: str, body: Any = None, *, reply_to: str | None = "back", **named: Any) -> bytes:
+def request(
+    operation: str, kind: str, body: Any = None, *, reply_to: str | None = "back", to: str | None = None, **named: Any
+) -> bytes:
     return encode_message(
-        properties=["m1", None, None, None, reply_to],
+        properties=["m1", None, to, None, reply_to],
         application_properties={"operation": operation, "type": kind, **named},
         body=(AMQP_VALUE, body),
     )
@@ -98,6 +101,37 @@ def test_each_that_is_shown_can_be_read_by_its_identity(desk: Desk) -> None:
         for row in desk.rows(kind):
             status, read = desk.ask("READ", kind, name=row["identity"])
             assert status == 200 and read["identity"] == row["identity"] and read["type"] == kind
+
+
+@pytest.mark.parametrize("back", ["back", "mobile", "nowhere"])
+def test_a_request_may_come_by_a_link_without_an_address(line: Network, back: str) -> None:
+    """As clients ask that have one link for whatever their messages say."""
+    peer = line.connect("INT.A")
+    own = peer.receiver(source=Source(address="$management"), target=Target(address="back"), credit=1000)
+    mobile = line.connect("EB1").receiver("mobile", credit=1000)
+    sender = peer.sender(None)
+    for _ in range(600):  # more than a window of them
+        asked = request("READ", "router", name="self", to="$management", reply_to=back)
+        assert sender.send_octets(asked) == [ACCEPTED]
+    arrived = {"back": own, "mobile": mobile}.get(back)
+    assert arrived is None or len(arrived.take()) == 600
+    assert own.take() == mobile.take() == []
+    assert sender.send_octets(request("READ", "router", name="self", to="mobile")) == []
+    assert len(mobile.take()) == 1
+
+
+def test_a_request_by_a_link_without_an_address_needs_the_right() -> None:
+    network = Network("INT.A", vhosts=config(targets=["orders"], may_manage=False)["vhosts"])
+    (outcome,) = network.connect("INT.A").sender(None).send_octets(request("QUERY", "router", to="$management"))
+    assert outcome.error.condition == "amqp:unauthorized-access"
+
+
+def test_a_large_request_needs_a_link_of_its_own(line: Network) -> None:
+    sender = line.connect("INT.A").sender(None)
+    told = sender.transfer(request("UPDATE", "policy", {"x": "y" * 50_000}, to="$management"))
+    in_pieces(line, sender, 30_000)
+    assert told[0].error.condition == "amqp:not-implemented" and "a link of its own" in str(told[0].error)
+    assert sender.send_octets(request("READ", "router", name="self", to="$management")) == [ACCEPTED]
 
 
 def test_an_answer_goes_to_a_mobile_address_wherever_it_is(line: Network) -> None:

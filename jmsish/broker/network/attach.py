@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jmsish.broker.link_policy import check_count
+from jmsish.broker.link_policy import LinkDenied, check_count
 from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.network.control import Listener
 from jmsish.broker.network.egress import Egress
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from jmsish.engine.link import Link
 
 TOPIC = "topic"
-UNAUTHORIZED = "amqp:unauthorized-access"
 OUTCOMES = ("amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list")
 
 
@@ -54,7 +53,8 @@ def _relay(connection: RouterConnection, link: Link) -> Egress | RelayIn | None:
     if not connection.is_neighbour and routes.home_of(address) is not None:
         may = connection.grant.may_receive_from if link.is_sender else connection.grant.may_send_to
         if not may(address):
-            raise Refusal(UNAUTHORIZED, f"the address {address!r} is not allowed")
+            verb = "receive from" if link.is_sender else "send to"
+            raise LinkDenied(f"it may not {verb} {address!r}")
     return routes.relay(connection, link, address)
 
 
@@ -99,8 +99,10 @@ def _receive_on(connection: RouterConnection, link: Link) -> Ingress | Listener:
         return Requests(connection, link)
     link.stream_from = STREAM_FROM
     if target.address is None and not target.dynamic:
+        if connection.is_neighbour:
+            raise Refusal(INVALID_FIELD, "a neighbour names an address for each of its links", {"field": "target"})
         if not connection.grant.allow_anonymous_sender:
-            raise Refusal(UNAUTHORIZED, "links without an address are not allowed")
+            raise LinkDenied("it may not send without a target (allow_anonymous_sender)")
         address = None
         link.attach()
     else:
@@ -119,7 +121,7 @@ def _is_management(
     if terminus.address != MANAGEMENT or terminus.dynamic or connection.is_neighbour:
         return False
     if not connection.grant.may_ask_management(decision):
-        raise Refusal(UNAUTHORIZED, "it may not manage (may_manage)")
+        raise LinkDenied("it may not manage (may_manage)")
     return True
 
 
@@ -127,7 +129,7 @@ def _name(connection: RouterConnection, terminus: Source | Target, verb: str, ma
     """The address that is meant: of a dynamic terminus a new one, which nobody else has."""
     if terminus.dynamic:
         if not connection.grant.allow_dynamic_source:
-            raise Refusal(UNAUTHORIZED, "dynamic addresses are not allowed")
+            raise LinkDenied("it may not have dynamic nodes (allow_dynamic_source)")
         made = connection.node.address(connection.node.new_address())
         made.owner = connection
         return made.name
@@ -141,5 +143,5 @@ def _name(connection: RouterConnection, terminus: Source | Target, verb: str, ma
     known = connection.node.known_address(name)
     is_own = known is not None and known.owner is connection
     if callable(may) and not may(name) and not is_own:
-        raise Refusal(UNAUTHORIZED, f"to {verb} {name!r} is not allowed")
+        raise LinkDenied(f"it may not {verb} {name!r}")
     return name

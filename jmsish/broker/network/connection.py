@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.guests import Guest
 from jmsish.broker.link_policy import LinkDenied, note_denied
-from jmsish.broker.network.attach import UNAUTHORIZED, answer
+from jmsish.broker.network.attach import answer
 from jmsish.broker.network.connectors import Connector
 from jmsish.broker.network.control import Listener, Teller
 from jmsish.broker.network.doors import INTER_ROUTER, NORMAL, Hello, not_allowed
 from jmsish.broker.network.egress import FULL, Egress
 from jmsish.broker.network.ingress import Ingress
 from jmsish.broker.network.linkroutes import Through
+from jmsish.broker.network.management import ask
 from jmsish.broker.network.opening import opened
 from jmsish.broker.network.passage import Passage
 from jmsish.broker.network.reach import RingError
@@ -165,6 +166,10 @@ class RouterConnection(Guest):
             return
         self.node.reach_changed(changed)
 
+    def ask(self, ingress: Ingress, delivery: Delivery) -> None:
+        """A request to the management node that came by a link for whatever messages say."""
+        ask(ingress, delivery)
+
     def reach_out(self, address: Address, incoming: Link) -> Egress:
         """A link to the neighbour for the messages of one that comes in (R4), in a session of its own if it can be."""
         try:
@@ -242,7 +247,7 @@ class RouterConnection(Guest):
         try:
             link.context = answer(self, link)
         except Refusal as refusal:
-            if isinstance(refusal, LinkDenied) or refusal.error.condition == UNAUTHORIZED:
+            if isinstance(refusal, LinkDenied):
                 note_denied(self, link, refusal)
             link.refuse(refusal.error)
             return

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from jmsish.broker.coordinator import allows_rejected
+from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.passage import Passage
+from jmsish.broker.network.screening import TO, asks_for_user, check_to, check_user, field_of
+from jmsish.broker.refusals import NOT_IMPLEMENTED, PRECONDITION_FAILED, UNAUTHORIZED_ACCESS, Refusal
 from jmsish.engine.outcomes import RELEASED, AmqpError, DeliveryState, Rejected
-from jmsish.engine.sections import peek_properties
 from jmsish.engine.streaming import IncomingStream
-from jmsish.engine.values import DecodeError
 
 if TYPE_CHECKING:
     from jmsish.broker.network.address import Address
@@ -34,8 +36,6 @@ IDLE_BRANCHES = 64
 """So many addresses without a message under way an anonymous link keeps its onward links for."""
 SHUT, OPEN, LINGERING = range(3)
 """What is done about the credit of a link: none is granted, or the window, or what was granted stays for a moment."""
-TO = 2
-"""The index of ``to`` in the properties."""
 
 
 class Branch:
@@ -152,7 +152,9 @@ class Branch:
 class Ingress:
     """One such link. Without an address of its own, each message says where it goes (the anonymous relay)."""
 
-    __slots__ = ("_branches", "_credit", "_only", "connection", "in_flight", "link", "over", "partial")
+    __slots__ = (
+        "_asks", "_branches", "_credit", "_only", "_plain", "connection", "in_flight", "link", "over", "partial",
+    )  # fmt: skip
 
     def __init__(self, connection: RouterConnection, link: Link, address: Address | None) -> None:
         self.connection = connection
@@ -164,6 +166,9 @@ class Ingress:
         self._credit = SHUT
         self._only = None if address is None else Branch(self, address)
         """Where everything goes, on a link with an address."""
+        self._asks = asks_for_user(connection)
+        self._plain = None if self._asks else self._only
+        """The same, where nothing is asked of a message."""
         self._branches: dict[str, Branch] = {} if self._only is None else {self._only.address.name: self._only}
 
     @property
@@ -215,7 +220,7 @@ class Ingress:
 
     def delivered(self, delivery: Delivery) -> None:
         """A message has come whole."""
-        branch = self._only
+        branch = self._plain
         if branch is not None and delivery.remote_state is None and not self.over:
             branch.arrived(delivery)
         else:
@@ -230,35 +235,47 @@ class Ingress:
     def _take(self, delivery: Delivery) -> None:
         if self.over:
             return
-        if delivery.remote_state is not None:
-            self._refuse(
-                delivery, "amqp:not-implemented", "a transaction goes by link routes only: this address is none"
-            )
+        try:
+            if delivery.remote_state is not None:
+                what = "a transaction goes by link routes only: this address is none"
+                raise Refusal(NOT_IMPLEMENTED, what)
+            if self._asks:
+                check_user(self.connection, delivery)
+            branch = self._only or self._branch_of(delivery)
+        except Refusal as refusal:
+            self._refuse(delivery, refusal.error)
             return
-        branch = self._branch_of(delivery)
         if branch is not None:
             branch.arrived(delivery)
 
     def _branch_of(self, delivery: Delivery) -> Branch | None:
-        if self._only is not None:
-            return self._only
-        payload = delivery.payload if delivery.complete else b"".join(delivery.parts or ())
-        try:
-            (to,) = peek_properties(payload, TO)
-        except (DecodeError, IndexError, ValueError) as error:
-            self._refuse(delivery, "amqp:decode-error", f"where the message goes cannot be read: {error}")
-            return None
+        """Where a message goes that says so itself; None for one that is a request, and is done."""
+        to = field_of(delivery, TO, "where the message goes")
         if not isinstance(to, str) or not to:
-            self._refuse(
-                delivery, "amqp:precondition-failed", "a message on a link without an address needs one in `to`"
-            )
+            raise Refusal(PRECONDITION_FAILED, "a message on a link without an address needs one in `to`")
+        connection = self.connection
+        if to == MANAGEMENT and not connection.is_neighbour:
+            self._ask(delivery)
             return None
-        if not self.connection.grant.may_send_to(to):
-            self._refuse(delivery, "amqp:unauthorized-access", f"sending to {to!r} is not allowed")
-            return None
-        return self._branches.get(to) or self._open_branch(to)
+        if to not in self._branches:
+            check_to(connection, to, delivery.tag)
+        return self.branch_to(to)
 
-    def _open_branch(self, to: str) -> Branch:
+    def _ask(self, delivery: Delivery) -> None:
+        """A request to the management node, on a link that is not for it alone."""
+        grant = self.connection.grant
+        if not grant.may_ask_management(grant.targets):
+            raise Refusal(UNAUTHORIZED_ACCESS, f"messages may not be sent to {MANAGEMENT!r}")
+        if not delivery.complete:
+            text = f"a request of more than {STREAM_FROM} octets needs a link of its own, to {MANAGEMENT!r}"
+            raise Refusal(NOT_IMPLEMENTED, text)
+        self.connection.ask(self, delivery)
+
+    def branch_to(self, to: str) -> Branch:
+        """What takes the messages for an address, on a link that has none of its own."""
+        known = self._branches.get(to)
+        if known is not None:
+            return known
         idle = [branch for branch in self._branches.values() if not branch.in_flight]
         for branch in idle[: max(len(idle) - IDLE_BRANCHES, 0)]:
             del self._branches[branch.address.name]
@@ -266,13 +283,20 @@ class Ingress:
         branch = self._branches[to] = Branch(self, self.connection.node.address(to))
         return branch
 
-    def _refuse(self, delivery: Delivery, condition: str, text: str) -> None:
-        """A message that cannot be taken; what still comes of a large one is dropped."""
+    def _refuse(self, delivery: Delivery, error: AmqpError) -> None:
+        """A message that cannot be taken: rejected, or where the sender cannot hear that, the link ends with the error.
+
+        What still comes of a large one is dropped.
+        """
         if not delivery.complete:
             drop(delivery)
-        if not delivery.remote_settled:
-            delivery.link.session.disposition(delivery, Rejected(AmqpError(condition, text)), True)
-            self.connection.touched()
+        link = self.link
+        if delivery.remote_settled or not allows_rejected(link.remote_source):
+            link.detach(closed=True, error=error)
+            self.lost()
+        else:
+            link.session.disposition(delivery, Rejected(error), True)
+        self.connection.touched()
         self.in_flight += 1
         self.finished()
 

@@ -13,13 +13,16 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from jmsish.broker.link_policy import shortened
 from jmsish.broker.management import answer
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.ingress import Ingress
 from jmsish.broker.network.kinds import KINDS
 from jmsish.broker.network.passage import Passage
+from jmsish.broker.network.screening import check_user, may_send
+from jmsish.broker.refusals import NOT_IMPLEMENTED, Refusal
 from jmsish.engine.delivery import UNSENT, Delivery
-from jmsish.engine.outcomes import ACCEPTED, AmqpError, DeliveryState, Rejected, Source
+from jmsish.engine.outcomes import ACCEPTED, DeliveryState, Source
 
 if TYPE_CHECKING:
     from jmsish.broker.network.connection import RouterConnection
@@ -47,21 +50,18 @@ class Requests(Ingress):
         return True
 
     def delivered(self, delivery: Delivery) -> None:
-        """A request. It is accepted when it is done, whatever the answer to it says."""
+        """A request."""
         if self.over:
             return
-        if delivery.remote_state is not None:
-            self._settle(delivery, Rejected(AmqpError("amqp:not-implemented", "a router has no transactions")))
-            self._unanswered()
-            return
-        reply_to, octets = answer(self.connection.node, delivery.payload, self.connection, KINDS)
-        if self.connection.ended:
-            return  # it asked for its own end
-        self._settle(delivery, ACCEPTED)
-        if isinstance(octets, Future):
-            raise TypeError("nothing that a router is asked has to wait")
-        if reply_to is None or not self._reply(reply_to, octets):
-            self._unanswered()
+        try:
+            if delivery.remote_state is not None:
+                raise Refusal(NOT_IMPLEMENTED, "a router has no transactions")
+            if self._asks:
+                check_user(self.connection, delivery)
+        except Refusal as refusal:
+            self._refuse(delivery, refusal.error)
+        else:
+            ask(self, delivery)
 
     def finished(self) -> None:
         """An answer has left, or will not: there is room for another request."""
@@ -71,40 +71,46 @@ class Requests(Ingress):
             del self._branches[branch.address.name]
             branch.close()
 
-    def _settle(self, delivery: Delivery, state: DeliveryState) -> None:
-        if not delivery.remote_settled:
-            delivery.link.session.disposition(delivery, state, True)
-        self.connection.touched()
 
-    def _unanswered(self) -> None:
-        self.in_flight += 1
-        self.finished()
+def ask(ingress: Ingress, delivery: Delivery) -> None:
+    """Do what a request asks. It is accepted when it is done, whatever the answer to it says."""
+    connection = ingress.connection
+    reply_to, octets = answer(connection.node, delivery.payload, connection, KINDS)
+    if connection.ended:
+        return  # it asked for its own end
+    if not delivery.remote_settled:
+        delivery.link.session.disposition(delivery, ACCEPTED, True)
+    connection.touched()
+    if isinstance(octets, Future):
+        raise TypeError("nothing that a router is asked has to wait")
+    if reply_to is None or not _reply(ingress, reply_to, octets):
+        ingress.in_flight += 1
+        ingress.finished()
 
-    def _reply(self, reply_to: str, octets: bytes) -> bool:
-        """Send an answer; False where it has no way, or may not go there."""
-        message = Delivery(self.link, UNSENT, None, octets, False, True)
-        box = self.connection.answers.get(reply_to)
-        if box is not None and not box.egress.gone:
-            self.in_flight += 1
-            Passage(Outgoing(self), message).start([box.egress])
-            return True
-        known = self.connection.node.known_address(reply_to)
-        is_own = known is not None and known.owner is self.connection
-        if not (is_own or self.connection.grant.may_send_to(reply_to)) or not self.connection.node.reaches(reply_to):
-            _log.info("an answer of the management node has no way to %r and is dropped", reply_to)
-            return False
-        branch = self._branches.get(reply_to) or self._open_branch(reply_to)
-        branch.arrived(message)
+
+def _reply(ingress: Ingress, reply_to: str, octets: bytes) -> bool:
+    """Send an answer; False where it has no way, or may not go there."""
+    connection = ingress.connection
+    message = Delivery(ingress.link, UNSENT, None, octets, False, True)
+    box = connection.answers.get(reply_to)
+    if box is not None and not box.egress.gone:
+        ingress.in_flight += 1
+        Passage(Outgoing(ingress), message).start([box.egress])
         return True
+    if not may_send(connection, reply_to) or not connection.node.reaches(reply_to):
+        _log.info("an answer of the management node has no way to %r and is dropped", shortened(reply_to))
+        return False
+    ingress.branch_to(reply_to).arrived(message)
+    return True
 
 
 class Outgoing:
     """The sender of an answer that goes to a link of its own: nobody is to be told anything, the answer is settled."""
 
-    __slots__ = ("_requests",)
+    __slots__ = ("_ingress",)
 
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
+    def __init__(self, ingress: Ingress) -> None:
+        self._ingress = ingress
 
     def tell(self, delivery: Delivery, state: DeliveryState | None, settled: bool) -> None:
         """Nothing is said of an answer."""
@@ -114,7 +120,7 @@ class Outgoing:
 
     def finished(self, passage: Passage) -> None:
         """It has left, or will not: there is room for another request."""
-        self._requests.finished()
+        self._ingress.finished()
 
 
 class Answers:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from jmsish.broker.coordinator import allows_rejected
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.ingress import STREAM_FROM, drop
 from jmsish.broker.network.passage import Passage
-from jmsish.engine.outcomes import AmqpError, DeliveryState, Rejected
+from jmsish.broker.network.screening import asks_for_user, check_user
+from jmsish.broker.refusals import Refusal
+from jmsish.engine.outcomes import AmqpError, DeliveryState, Rejected, TransactionalState
 from jmsish.engine.outgoing import flush_dispositions
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 class RelayIn:
     """The side of a link on which messages come."""
 
-    __slots__ = ("connection", "link", "over", "owes_drain", "owes_echo", "partial", "relay", "waiting")
+    __slots__ = ("_asks", "connection", "link", "over", "owes_drain", "owes_echo", "partial", "relay", "waiting")
 
     def __init__(self, connection: RouterConnection, link: Link, relay: RelayLink) -> None:
         self.connection = connection
@@ -33,6 +36,7 @@ class RelayIn:
         self.partial: Passage | None = None
         self.waiting: deque[Passage] = deque()
         link.stream_from = STREAM_FROM
+        self._asks = asks_for_user(connection) and not relay.is_control
 
     @property
     def out(self) -> RelayOut | None:
@@ -95,8 +99,35 @@ class RelayIn:
         """A message has come whole."""
         if self.over:
             return
+        if self._asks:
+            try:
+                check_user(self.connection, delivery)
+            except Refusal as refusal:
+                self._refuse(delivery, refusal.error)
+                return
         self.waiting.append(Passage(self, delivery))
         self.relay.wake()
+
+    def _refuse(self, delivery: Delivery, error: AmqpError) -> None:
+        """A message that its broker is not to see, as its broker would refuse it.
+
+        One sent settled is not missed by the transaction it was part of, unless that can never commit.
+        """
+        if not delivery.complete:
+            drop(delivery)
+        link, state = self.link, delivery.remote_state
+        outcome = Rejected(error)
+        said = TransactionalState(state.txn_id, outcome) if isinstance(state, TransactionalState) else outcome
+        if delivery.remote_settled and said is not outcome:
+            self.connection.close(error)
+        elif delivery.remote_settled or not allows_rejected(link.remote_source):
+            self._end(error)
+        else:
+            link.session.disposition(delivery, said, True)
+            out = self.out
+            if out is not None:
+                self.grant(out)  # its credit has not been used there
+        self.connection.touched()
 
     def began(self, delivery: Delivery) -> None:
         """A large message is coming."""
@@ -150,6 +181,10 @@ class RelayIn:
             drop(delivery)
         if not (delivery.remote_settled or delivery.settled):  # its copy may have been refused before
             delivery.link.session.disposition(delivery, Rejected(error), True)
+        self._end(error)
+
+    def _end(self, error: AmqpError) -> None:
+        """Here the link ends for what its sender did, and so it does on the other side."""
         self.link.detach(closed=True, error=error)
         other = self.relay.other(self.link)
         if other is not None:
