@@ -32,7 +32,8 @@ class Chain:
 
 
 def door(line: str) -> str:
-    return line.removeprefix("listening on ")
+    """The URL in a line like ``listening on amqp://127.0.0.1:5673 for edge``."""
+    return line.removeprefix("listening on ").partition(" ")[0]
 
 
 def busy_for(process: Process) -> float:

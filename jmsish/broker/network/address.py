@@ -78,17 +78,15 @@ class Address:
             self.node.wake(self)
 
     # hot: what each small message costs.
-    def send_at_once(self, branch: Branch, passage: Passage) -> bool:
-        """Let one go that came whole, unless others of it wait, or are about to be served: they have their turn."""
+    def way_at_once(self, branch: Branch) -> Egress | None:
+        """Where one goes that came whole, unless others of it wait, or are about to be served: they have their turn."""
         if self._woken or self.is_multicast:
-            return False
+            return None
         nearest = self.receivers or branch.nearest_ways()
-        targets = nearest if len(nearest) == 1 and nearest[0].can_take else self._closest(branch)
-        if not targets:
-            return False
-        self.deliveries_out += 1
-        targets[0].send_whole(passage)
-        return True
+        if len(nearest) == 1:
+            return nearest[0] if nearest[0].can_take else None
+        targets = self._closest(branch)
+        return targets[0] if targets else None
 
     def serve(self) -> None:
         """Move what can move, a message of each sender in turn."""

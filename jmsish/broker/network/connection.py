@@ -20,7 +20,7 @@ from jmsish.broker.network.ingress import Ingress
 from jmsish.broker.network.linkroutes import Through
 from jmsish.broker.network.management import ask
 from jmsish.broker.network.opening import opened
-from jmsish.broker.network.passage import Passage
+from jmsish.broker.network.passage import Copy, Passage
 from jmsish.broker.network.reach import RingError
 from jmsish.broker.network.relay import RelaySession
 from jmsish.broker.network.relay_ends import RelayIn
@@ -295,12 +295,16 @@ class RouterConnection(Guest):
     def _disposed(
         self, session: EngineSession, deliveries: list[Delivery], state: Any, settled: bool, sender_role: bool
     ) -> None:
-        for delivery in deliveries:
-            terminal = delivery.link.context
-            if isinstance(terminal, Egress) and not sender_role:
-                terminal.disposed(delivery, state, settled)
-            elif isinstance(terminal, (Ingress, RelayIn)) and sender_role and settled:
-                terminal.settled(delivery)
+        if not sender_role:
+            for delivery in deliveries:
+                copy = delivery.context
+                if isinstance(copy, Copy):
+                    copy.disposed(state, settled)
+        elif settled:
+            for delivery in deliveries:
+                terminal = delivery.link.context
+                if isinstance(terminal, (Ingress, RelayIn)):
+                    terminal.settled(delivery)
 
     def _failed(self, error: AmqpError) -> None:
         self.end(str(error))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
+from jmsish.broker.network.crossing import Crossing
 from jmsish.broker.network.passage import Copy
-from jmsish.engine.delivery import Delivery
-from jmsish.engine.outcomes import AmqpError, DeliveryState
+from jmsish.engine.outcomes import AmqpError
 from jmsish.engine.streaming import OutgoingStream
 
 if TYPE_CHECKING:
     from jmsish.broker.network.connection import RouterConnection
-    from jmsish.broker.network.passage import Passage
+    from jmsish.broker.network.passage import Sender
+    from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
 
 FULL: Final = 1 << 17
@@ -72,22 +73,21 @@ class Egress:
         return False
 
     # hot: what each small message costs.
-    def send_whole(self, passage: Passage) -> None:
+    def cross(self, sender: Sender, source: Delivery) -> None:
         """Send one that came whole, to here alone; :attr:`can_take` holds."""
-        copy = Copy(passage, self)
-        passage.copies = (copy,)
-        source = passage.delivery
+        crossing = source.context = Crossing(sender, source, self)
         connection = self.connection
         connection.node.touch(connection)
-        copy.delivery = self.link.send(
+        settled = source.remote_settled
+        crossing.delivery = self.link.send(
             source.payload,
             state=source.remote_state,
-            settled=passage.settled,
-            context=copy,
+            settled=settled,
+            context=crossing,
             message_format=source.message_format,
         )
-        if passage.settled:
-            passage.sent(copy)
+        if settled:
+            crossing.sent_settled()
 
     def take(self, copy: Copy) -> None:
         """Send a copy, or let it wait for credit."""
@@ -172,17 +172,17 @@ class Egress:
         unsent = {id(delivery) for delivery in self.link.unsent}
         for delivery in self.link.unsent:
             if isinstance(delivery.context, Copy):
-                delivery.context.passage.lost(delivery.context)
+                delivery.context.lost()
         for delivery in list(self.link.session.outgoing.values()):
             copy = delivery.context
             if delivery.link is self.link and isinstance(copy, Copy) and id(delivery) not in unsent:
                 if not copy.is_complete:
-                    copy.passage.lost(copy)
+                    copy.lost()
         if self.amid is not None:
-            self.amid.passage.lost(self.amid)  # a settled one is in no list of the session
+            self.amid.lost()  # a settled one is in no list of the session
         queue, self.queue = self.queue, deque()
         for copy in queue:
-            copy.passage.lost(copy)
+            copy.lost()
 
     def withdraw(self) -> None:
         """There is no way there any more: what waits for credit, or for the window of its session, comes back (R6)."""
@@ -197,10 +197,10 @@ class Egress:
             else:
                 copy.stream.abort()
             copy.delivery = None  # nothing of it has left
-            copy.passage.lost(copy)
+            copy.lost()
         queue, self.queue = self.queue, deque()
         for copy in queue:
-            copy.passage.lost(copy)
+            copy.lost()
 
     def lost(self) -> None:
         """The session is gone: nothing more can be said of what it holds."""
@@ -215,7 +215,7 @@ class Egress:
             if delivery.link is self.link:
                 del ledger[number]
                 if isinstance(copy, Copy):
-                    copy.passage.lost(copy)
+                    copy.lost()
 
     def close(self) -> None:
         """This router ends the link; for those that it has made itself."""
@@ -223,9 +223,3 @@ class Egress:
         self.link.detach()
         self.give_back()
         self.connection.closed_link(self.link)
-
-    def disposed(self, delivery: Delivery, state: DeliveryState | None, settled: bool) -> None:
-        """The receiver has said something of a delivery."""
-        copy = delivery.context
-        if isinstance(copy, Copy):
-            copy.passage.disposed(copy, state, settled)

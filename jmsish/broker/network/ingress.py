@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jmsish.broker.coordinator import allows_rejected
 from jmsish.broker.names import MANAGEMENT
+from jmsish.broker.network.crossing import Crossing
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.passage import Passage
 from jmsish.broker.network.screening import TO, asks_for_user, check_to, check_user, field_of
@@ -65,13 +66,17 @@ class Branch:
 
     def arrived(self, delivery: Delivery) -> None:
         """A message has come, or the beginning of a large one; one that waits for nobody leaves at once."""
-        passage = Passage(self, delivery)
         address = self.address
         address.deliveries_in += 1
         self.in_flight += 1
         self.ingress.in_flight += 1
-        if passage.incoming is None and not self.waiting and address.send_at_once(self, passage):
-            return
+        if not self.waiting and delivery.complete:
+            egress = address.way_at_once(self)
+            if egress is not None:
+                address.deliveries_out += 1
+                egress.cross(self, delivery)
+                return
+        passage = Passage(self, delivery)
         if not self.is_reachable:
             passage.give_back(RELEASED)
             return
@@ -125,9 +130,13 @@ class Branch:
 
     def finished(self, passage: Passage) -> None:
         """Nothing more will be said of a message."""
-        self.in_flight -= 1
         if not passage.copies and passage in self.waiting:
             self.waiting.remove(passage)
+        self.crossed()
+
+    def crossed(self) -> None:
+        """The same of one that has crossed at once."""
+        self.in_flight -= 1
         self.ingress.finished()
         if not self.in_flight and self.ingress.over:
             self.close()
@@ -322,7 +331,7 @@ class Ingress:
     def settled(self, delivery: Delivery) -> None:
         """The sender has settled one, having heard what became of it."""
         passage = delivery.context
-        if isinstance(passage, Passage) and not passage.finished:
+        if isinstance(passage, Crossing) or (isinstance(passage, Passage) and not passage.finished):
             passage.settle()
 
     # --- the end

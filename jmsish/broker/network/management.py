@@ -120,6 +120,9 @@ class Outgoing:
 
     def finished(self, passage: Passage) -> None:
         """It has left, or will not: there is room for another request."""
+        self.crossed()
+
+    def crossed(self) -> None:
         self._ingress.finished()
 
 

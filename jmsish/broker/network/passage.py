@@ -47,6 +47,9 @@ class Sender(Protocol):
     def finished(self, passage: Passage) -> None:
         """Nothing more will be said of it."""
 
+    def crossed(self) -> None:
+        """The same of one that has crossed at once (`crossing`)."""
+
 
 class Copy:
     """What one link gets of a message."""
@@ -70,6 +73,14 @@ class Copy:
             and delivery not in delivery.link.unsent
             and (self.stream is None or self.passage.has_left)
         )
+
+    def disposed(self, state: DeliveryState | None, settled: bool) -> None:
+        """The receiver has said something of it."""
+        self.passage.disposed(self, state, settled)
+
+    def lost(self) -> None:
+        """The way of it is gone."""
+        self.passage.lost(self)
 
 
 class Passage:
@@ -246,3 +257,9 @@ class Passage:
             self.incoming.drop()
             self.sender.took()
         self.sender.finished(self)
+        # Nothing is said of them any more, so they need not wait for the collector of garbage to find the ring.
+        for copy in self.copies:
+            copy.delivery = None
+        self.copies = ()
+        if self.delivery.complete:
+            self.delivery.context = None

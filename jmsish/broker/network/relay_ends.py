@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from jmsish.broker.coordinator import allows_rejected
+from jmsish.broker.network.crossing import Crossing
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.ingress import STREAM_FROM, drop
 from jmsish.broker.network.passage import Passage
@@ -96,7 +97,7 @@ class RelayIn:
     # --- messages
 
     def delivered(self, delivery: Delivery) -> None:
-        """A message has come whole."""
+        """A message has come whole, or a large one is coming; one that waits for nothing leaves at once."""
         if self.over:
             return
         if self._asks:
@@ -105,6 +106,18 @@ class RelayIn:
             except Refusal as refusal:
                 self._refuse(delivery, refusal.error)
                 return
+        out = self.out
+        if (
+            out is not None
+            and delivery.complete
+            and not (self.waiting or self.relay.is_control)
+            and out.link.local_open
+            and out.can_take
+        ):
+            out.cross(self, delivery)
+            if (self.owes_drain or self.owes_echo) and self.link.credit <= 0:
+                self._answer()
+            return
         self.waiting.append(Passage(self, delivery))
         self.relay.wake()
 
@@ -170,7 +183,7 @@ class RelayIn:
     def settled(self, delivery: Delivery) -> None:
         """The sender has settled one, having heard the outcome."""
         passage = delivery.context
-        if isinstance(passage, Passage) and not passage.finished:
+        if isinstance(passage, Crossing) or (isinstance(passage, Passage) and not passage.finished):
             passage.settle()
 
     def refuse_oversize(self, delivery: Delivery, error: AmqpError) -> None:
@@ -210,6 +223,9 @@ class RelayIn:
         """Nothing more will be said of a message."""
         if passage in self.waiting:
             self.waiting.remove(passage)
+
+    def crossed(self) -> None:
+        """The same of one that has crossed at once: nothing is counted here."""
 
     # --- the end
 
