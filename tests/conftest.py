@@ -1,4 +1,4 @@
-"""What all tests share: how much hypothesis may do.
+"""What all tests share: how much hypothesis may do, and what the garbage collector looks at.
 
 The gate is reproducible: with the profile ``default`` every run of one state of the tests tries the same examples, so a
 change is judged by what it changed and never by luck (``derandomize``; nothing is read from ``.hypothesis`` either).
@@ -9,9 +9,12 @@ and stays as a named test.
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Generator
 from datetime import timedelta
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -23,3 +26,16 @@ settings.register_profile(
     "explore", max_examples=3000, deadline=timedelta(seconds=30), print_blob=True, suppress_health_check=SLOW_IS_FINE
 )
 settings.load_profile(os.environ.get("JMSISH_HYPOTHESIS", "default"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end, so the garbage collector never looks at it: a million objects, of which each
+    look would cost half a second, and tests of what is let go look often."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()

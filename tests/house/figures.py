@@ -18,9 +18,9 @@ def quantile(values: list[int], part: float) -> int:
 
 def shape(title: str, every: list[Module]) -> None:
     functions = [
-        (length, f"{module.place}:{node.lineno} {name}")
+        (function.lines, f"{module.place}:{function.line} {function.name}")
         for module in every
-        for name, node, length in module.functions()
+        for function in module.facts.functions
     ]
     if not every or not functions:
         return

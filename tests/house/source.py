@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +23,32 @@ class Import:
     typing_only: bool
 
 
+@dataclass(frozen=True)
+class Function:
+    """One function, by its dotted name; lines are counted with decorators and docstring."""
+
+    name: str
+    line: int
+    lines: int
+    docstring_lines: int
+    first_statement: int
+    """The line of what comes after the docstring."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the rules ask of a file."""
+
+    imports: list[Import]
+    functions: list[Function]
+    names: list[tuple[str, int]]
+    """Every name that it makes, with its line: classes, functions, parameters, variables, attributes of self."""
+    sleeps: list[int]
+    loggers: list[str]
+    defines: bool
+    """Whether there is a class or a function in it."""
+
+
 class Module:
     """One file."""
 
@@ -31,7 +57,6 @@ class Module:
         parts = path.relative_to(root).with_suffix("").parts
         self.is_package = parts[-1] == "__init__"
         self.name = ".".join(parts[:-1] if self.is_package else parts)
-        self.text = path.read_text(encoding="utf-8")
 
     def __repr__(self) -> str:
         return self.name
@@ -46,42 +71,37 @@ class Module:
         return self.name.split(".")[1] if "." in self.name else "__init__"
 
     @cached_property
-    def tree(self) -> ast.Module:
-        return ast.parse(self.text, str(self.path))
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
 
     @cached_property
     def lines(self) -> int:
         return self.text.count("\n")
 
     @cached_property
-    def imports(self) -> list[Import]:
-        return list(self._imports(self.tree, late=False, typing_only=False))
+    def facts(self) -> Facts:
+        """All from one look at the tree, which is not kept: those of the whole house are half a gigabyte."""
+        tree = ast.parse(self.text, str(self.path))
+        nodes = list(ast.walk(tree))
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        return Facts(
+            list(self._imports(tree, late=False, typing_only=False)),
+            list(_functions(tree, "")),
+            [made for node in nodes for made in _made_by(node)],
+            [call.lineno for call in calls if _sleeps(call)],
+            [name for call in calls for name in _logger_of(call)],
+            any(isinstance(node, ast.ClassDef | Definition) for node in tree.body),
+        )
 
-    def functions(self) -> Iterator[tuple[str, Definition, int]]:
-        """Every function with its dotted name and its length in lines, decorators and docstring included."""
-        yield from self._functions(self.tree, "")
+    @property
+    def imports(self) -> list[Import]:
+        return self.facts.imports
 
     def names(self) -> Iterator[tuple[str, int]]:
-        """Every name that this module makes: itself, classes, functions, parameters, variables, attributes of self."""
+        """Every name that this module makes, its own included."""
         for part in self.path.relative_to(ROOT).with_suffix("").parts:
             yield part, 1
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                yield node.name, node.lineno
-            elif isinstance(node, ast.arg):
-                yield node.arg, node.lineno
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                yield node.id, node.lineno
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                yield node.attr, node.lineno
-
-    def _functions(self, node: ast.AST, prefix: str) -> Iterator[tuple[str, Definition, int]]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
-                yield prefix + child.name, child, (child.end_lineno or first) - first + 1
-            name = f"{prefix}{child.name}." if isinstance(child, ast.ClassDef | Definition) else prefix
-            yield from self._functions(child, name)
+        yield from self.facts.names
 
     def _imports(self, node: ast.AST, late: bool, typing_only: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
@@ -106,6 +126,7 @@ class Module:
         return ".".join(parts + ([node.module] if node.module else []))
 
 
+@cache
 def modules(folder: Path = PACKAGE) -> list[Module]:
     return [Module(path) for path in sorted(folder.rglob("*.py")) if "__pycache__" not in path.parts]
 
@@ -151,15 +172,9 @@ def cycles(graph: dict[str, dict[str, Import]]) -> list[list[str]]:
     return found
 
 
-def sleeps(module: Module) -> Iterator[int]:
+def sleeps(module: Module) -> list[int]:
     """Lines that call time.sleep, asyncio.sleep or a bare sleep; asyncio.sleep(0) only yields and is none."""
-    for node in ast.walk(module.tree):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        zero = bool(node.args) and isinstance(node.args[0], ast.Constant) and node.args[0].value == 0
-        if name == "sleep" and not zero:
-            yield node.lineno
+    return module.facts.sleeps if "sleep" in module.text else []
 
 
 def none(offences: Iterable[str]) -> None:
@@ -172,3 +187,41 @@ def _is_type_checking(test: ast.expr) -> bool:
     return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
         isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
     )
+
+
+def _functions(node: ast.AST, prefix: str) -> Iterator[Function]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
+            docstring = ast.get_docstring(child)
+            after = child.body[min(1, len(child.body) - 1)].lineno
+            lines = (child.end_lineno or first) - first + 1
+            yield Function(
+                prefix + child.name, child.lineno, lines, docstring.count("\n") + 1 if docstring else 0, after
+            )
+        name = f"{prefix}{child.name}." if isinstance(child, ast.ClassDef | Definition) else prefix
+        yield from _functions(child, name)
+
+
+def _made_by(node: ast.AST) -> Iterator[tuple[str, int]]:
+    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        yield node.name, node.lineno
+    elif isinstance(node, ast.arg):
+        yield node.arg, node.lineno
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id, node.lineno
+    elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        yield node.attr, node.lineno
+
+
+def _sleeps(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    zero = bool(call.args) and isinstance(call.args[0], ast.Constant) and call.args[0].value == 0
+    return name == "sleep" and not zero
+
+
+def _logger_of(call: ast.Call) -> Iterator[str]:
+    """The name that a call of logging.getLogger gives."""
+    gets = isinstance(call.func, ast.Attribute) and call.func.attr == "getLogger"
+    if gets and isinstance(call.args[0], ast.Constant):
+        yield call.args[0].value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 from tests.house.source import ROOT, modules
@@ -10,16 +9,7 @@ from tests.house.source import ROOT, modules
 
 def loggers() -> set[str]:
     """The names that the library's own loggers are got by (the command line looks at those of others)."""
-    return {
-        call.args[0].value
-        for module in modules()
-        if module.room != "cli"
-        for call in ast.walk(module.tree)
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr == "getLogger"
-        and isinstance(call.args[0], ast.Constant)
-    }
+    return {name for module in modules() if module.room != "cli" for name in module.facts.loggers}
 
 
 def test_the_table_of_loggers_is_whole() -> None:

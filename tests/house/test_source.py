@@ -53,4 +53,4 @@ def test_a_sleep_is_found_and_a_yield_to_the_loop_is_none(tree: dict[str, Module
 
 
 def test_functions_are_measured(tree: dict[str, Module]) -> None:
-    assert [(name, length) for name, _, length in tree["jmsish.d"].functions()] == [("f", 3)]
+    assert [(each.name, each.lines) for each in tree["jmsish.d"].facts.functions] == [("f", 3)]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 from jmsish._version import VERSION
-from tests.house.source import PACKAGE, ROOT, Definition, Module, modules, none, sleeps
+from tests.house.source import PACKAGE, ROOT, Function, Module, modules, none, sleeps
 
 # Each of these says that nobody knew what the thing is.
 FORBIDDEN_WORDS = {"manager", "handler", "helper", "helpers", "util", "utils", "service", "provider", "wrapper"}
@@ -48,20 +47,19 @@ def test_files_stay_small() -> None:
 def test_functions_stay_small() -> None:
     """About thirty lines. A hot loop may be longer, and says so in a comment at its head (`# hot: why`)."""
     none(
-        f"{module.place}:{node.lineno}: {name} has {without_docstring(node, length)} lines"
+        f"{module.place}:{function.line}: {function.name} has {without_docstring(function)} lines"
         for module in EVERY
-        for name, node, length in module.functions()
-        if without_docstring(node, length) > FUNCTION_LIMIT and not says_hot(module, node)
+        for function in module.facts.functions
+        if without_docstring(function) > FUNCTION_LIMIT and not says_hot(module, function)
     )
 
 
-def without_docstring(node: Definition, length: int) -> int:
-    docstring = ast.get_docstring(node)
-    return length - (docstring.count("\n") + 1 if docstring else 0)
+def without_docstring(function: Function) -> int:
+    return function.lines - function.docstring_lines
 
 
-def says_hot(module: Module, node: Definition) -> bool:
-    head = module.text.splitlines()[max(0, node.lineno - 3) : node.body[min(1, len(node.body) - 1)].lineno]
+def says_hot(module: Module, function: Function) -> bool:
+    head = module.text.splitlines()[max(0, function.line - 3) : function.first_statement]
     return any(re.search(r"#.*\bhot\b", line, re.IGNORECASE) for line in head)
 
 
@@ -72,8 +70,7 @@ def test_nothing_is_left_to_do() -> None:
 
 def test_annotations_are_not_evaluated() -> None:
     """Import time: no annotation is computed before somebody asks for it."""
-    defining = [m for m in EVERY if any(isinstance(node, ast.ClassDef | Definition) for node in m.tree.body)]
-    none(m.place for m in defining if "from __future__ import annotations" not in m.text)
+    none(m.place for m in EVERY if m.facts.defines and "from __future__ import annotations" not in m.text)
 
 
 def test_tests_wait_for_events_and_never_sleep() -> None:
