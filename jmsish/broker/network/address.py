@@ -120,7 +120,7 @@ class Address:
 
     def _all(self, branch: Branch, passage: Passage) -> list[Egress]:
         """All it goes to, if each can take it; a large one leaves everywhere at once, and does not wait anywhere."""
-        onward = [branch.link_to(neighbour) for _, neighbour in self.node.reach.ways(self.key, branch.origin)]
+        onward = [branch.link_to(neighbour) for _, neighbour in branch.ways()]
         targets = list(chain(self.receivers, onward))
         if passage.incoming is None:
             ready = all(egress.can_queue for egress in targets)

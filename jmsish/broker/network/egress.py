@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from jmsish.broker.network.crossing import Crossing
 from jmsish.broker.network.passage import Copy
-from jmsish.engine.outcomes import AmqpError
+from jmsish.engine.outcomes import RELEASED, AmqpError, DeliveryState, Rejected
 from jmsish.engine.streaming import OutgoingStream
 
 if TYPE_CHECKING:
     from jmsish.broker.network.connection import RouterConnection
+    from jmsish.broker.network.ingress import Branch
     from jmsish.broker.network.passage import Sender
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
@@ -39,7 +40,7 @@ class Egress:
     others wait.
     """
 
-    __slots__ = ("address", "amid", "connection", "gone", "is_local", "link", "queue")
+    __slots__ = ("address", "amid", "branch", "connection", "gone", "is_local", "link", "queue")
 
     def __init__(self, connection: RouterConnection, link: Link, address: Origin, *, is_local: bool) -> None:
         self.connection = connection
@@ -47,6 +48,8 @@ class Egress:
         self.address = address
         self.is_local = is_local
         self.queue: deque[Copy] = deque()
+        self.branch: Branch | None = None
+        """Whose messages leave here, on a link to a neighbour that is made for them."""
         self.amid: Copy | None = None
         """The large one that is leaving."""
         self.gone = False
@@ -158,11 +161,21 @@ class Egress:
     def detached(self, closed: bool, error: AmqpError | None = None) -> None:
         """The peer takes no more. What it has may still be disposed of for a while (W16), and not for ever: nothing is
         kept here of a link that is detached and not closed, either."""
-        self.leave()
+        branch = self.branch
+        if branch is None:
+            self.leave()
+            self.link.detach(closed=closed)
+            self.connection.grant_grace(self)
+            return
+        # Without a target it was refused: nobody has seen anything, and the neighbour has said why.
+        why = error if self.link.remote_target is None else None
+        self.leave(RELEASED if why is None else Rejected(why))
         self.link.detach(closed=closed)
-        self.connection.grant_grace(self)
+        self.give_back()
+        self.connection.closed_link(self.link)
+        branch.refused(self, why)
 
-    def leave(self) -> None:
+    def leave(self, unsent_state: DeliveryState = RELEASED) -> None:
         """Nothing more is sent here; what has not left comes back."""
         if self.gone:
             return
@@ -182,7 +195,7 @@ class Egress:
             self.amid.lost()  # a settled one is in no list of the session
         queue, self.queue = self.queue, deque()
         for copy in queue:
-            copy.lost()
+            copy.passage.lost(copy, unsent_state)
 
     def withdraw(self) -> None:
         """There is no way there any more: what waits for credit, or for the window of its session, comes back (R6)."""
@@ -206,6 +219,8 @@ class Egress:
         """The session is gone: nothing more can be said of what it holds."""
         self.leave()
         self.give_back()
+        if self.branch is not None and not self.connection.ended:
+            self.branch.refused(self, None)  # the neighbour has ended the session
 
     def give_back(self) -> None:
         """What was sent and not disposed of is decided (R7)."""

@@ -7,6 +7,7 @@ while there is a way (R8).
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jmsish.broker.coordinator import allows_rejected
@@ -33,6 +34,8 @@ LINGER = 0.2
 """Seconds for which the credit that was granted stays where the way was lost with a connection: what the sender sends
 by it is released, as what was under way is, and is no surprise to the next connection: one message that is too
 large for an interior closes the uplink of its edge once, not once for each message behind it."""
+REFUSED_FOR = 1.0
+"""Seconds after which a neighbour that has refused a link is asked again, if its address is not told anew before."""
 IDLE_BRANCHES = 64
 """So many addresses without a message under way an anonymous link keeps its onward links for."""
 SHUT, OPEN, LINGERING = range(3)
@@ -42,7 +45,7 @@ SHUT, OPEN, LINGERING = range(3)
 class Branch:
     """The messages of one incoming link for one address, and the links they leave for neighbours on (R4)."""
 
-    __slots__ = ("_ways", "address", "in_flight", "ingress", "onward", "waiting")
+    __slots__ = ("_refused", "_ways", "address", "in_flight", "ingress", "onward", "waiting")
 
     def __init__(self, ingress: Ingress, address: Address) -> None:
         self.ingress = ingress
@@ -52,6 +55,8 @@ class Branch:
         self.onward: dict[RouterConnection, Egress] = {}
         self._ways: list[Egress] | None = None
         """Those to the nearest, until the reach of the address changes."""
+        self._refused: dict[RouterConnection, DeliveryState] = {}
+        """Neighbours that have refused the link, or ended it: no way, for a while; and what messages hear of it."""
         address.branches[self] = None
 
     @property
@@ -62,7 +67,17 @@ class Branch:
 
     @property
     def is_reachable(self) -> bool:
-        return self.address.is_reachable(self.origin)
+        address = self.address
+        if not self._refused:
+            return address.is_reachable(self.origin)
+        return bool(address.receivers) or any(True for _ in self.ways())
+
+    def ways(self) -> Iterator[tuple[int, RouterConnection]]:
+        """Over which neighbours its messages can go, and how far it is that way."""
+        address = self.address
+        for way in address.node.reach.ways(address.key, self.origin):
+            if way[1] not in self._refused:
+                yield way
 
     def arrived(self, delivery: Delivery) -> None:
         """A message has come, or the beginning of a large one; one that waits for nobody leaves at once."""
@@ -78,7 +93,7 @@ class Branch:
                 return
         passage = Passage(self, delivery)
         if not self.is_reachable:
-            passage.give_back(RELEASED)
+            passage.give_back(next(iter(self._refused.values()), RELEASED))
             return
         self.waiting.append(passage)
         address.wake()
@@ -88,7 +103,30 @@ class Branch:
         egress = self.onward.get(neighbour)
         if egress is None or egress.gone:
             egress = self.onward[neighbour] = neighbour.reach_out(self.address, self.ingress.link)
+            egress.branch = self
         return egress
+
+    def refused(self, egress: Egress, error: AmqpError | None) -> None:
+        """A neighbour does not take them, and has said why; what has no other way comes back.
+
+        It is asked again when its reach changes, or after a while: not with each message.
+        """
+        neighbour, node = egress.connection, self.address.node
+        if self.onward.get(neighbour) is egress:
+            del self.onward[neighbour]
+        self._ways = None
+        if neighbour in self._refused:
+            return
+        state = self._refused[neighbour] = RELEASED if error is None else Rejected(error)
+        node.way_refused(neighbour, self.address.name, error)
+        node.remind(node.now() + REFUSED_FOR, self)
+        self._look_again(state, torn=False)
+
+    def on_time(self, now: float) -> None:
+        """Neighbours that have refused are asked again."""
+        if self._refused:
+            self._refused.clear()
+            self._look_again(RELEASED, torn=False)
 
     def nearest_ways(self) -> list[Egress]:
         """The links to the neighbours over which it is nearest."""
@@ -99,23 +137,29 @@ class Branch:
                     break
             else:
                 return ways
-        address = self.address
-        known = list(address.node.reach.ways(address.key, self.origin))
+        known = list(self.ways())
         shortest = min((hops for hops, _ in known), default=0)
         ways = self._ways = [self.link_to(neighbour) for hops, neighbour in known if hops == shortest]
         return ways
 
     def reach_changed(self, *, torn: bool) -> None:
         """The way has come, has gone or is another one: what waits without one is given back (R6)."""
+        self._refused.clear()
+        ways = {neighbour for _, neighbour in self.ways()}
+        self._look_again(RELEASED, torn=torn)
+        for neighbour, egress in list(self.onward.items()):
+            if neighbour not in ways:
+                egress.withdraw()
+
+    def _look_again(self, state: DeliveryState, *, torn: bool) -> None:
+        """Where messages can go has changed."""
         self._ways = None
         if not self.is_reachable:
             waiting, self.waiting = self.waiting, deque()
             for passage in waiting:
-                passage.give_back(RELEASED)
-        ways = {neighbour for _, neighbour in self.address.node.reach.ways(self.address.key, self.origin)}
-        for neighbour, egress in list(self.onward.items()):
-            if neighbour not in ways:
-                egress.withdraw()
+                passage.give_back(state)
+        elif self.waiting:
+            self.address.wake()
         self.ingress.reach_changed(torn=torn)
 
     def tell(self, delivery: Delivery, state: DeliveryState | None, settled: bool) -> None:
@@ -152,6 +196,8 @@ class Branch:
     def close(self) -> None:
         """No message of it is under way."""
         self.address.remove_branch(self)
+        if self._refused:
+            self.address.node.dismiss(self)
         self._ways = None
         onward, self.onward = self.onward, {}
         for egress in onward.values():

@@ -21,6 +21,7 @@ from jmsish.broker.admission import Admission
 from jmsish.broker.authentication import Authentication
 from jmsish.broker.denials import Denials
 from jmsish.broker.greeting import REFUSED_PROPERTY, describe
+from jmsish.broker.link_policy import shortened
 from jmsish.broker.network.address import Address
 from jmsish.broker.network.connection import RouterConnection
 from jmsish.broker.network.connectors import Connector, Dial
@@ -315,6 +316,12 @@ class RouterNode:
     def refused(self, connection: RouterConnection, text: str) -> None:
         """A neighbour was not let in, or is let go."""
         _log.warning("the router %r ends the connection with %s: %s", self.router, connection.peer or "its peer", text)
+
+    def way_refused(self, connection: RouterConnection, address: str, error: AmqpError | None) -> None:
+        """A neighbour takes no messages for an address that it has told, or no more."""
+        text = "%r takes none of the messages of the router %r for %r for now: %s"
+        why = "it ended the link" if error is None else error
+        _log.warning(text, connection, self.router, shortened(address), shortened(str(why)))
 
     def came_up(self, connector: Connector) -> None:
         """A connector's peer has let us in: the link routes over it are open."""

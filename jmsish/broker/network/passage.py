@@ -184,12 +184,12 @@ class Passage:
                 self._stop(copy)
             self._finish()
 
-    def lost(self, copy: Copy) -> None:
+    def lost(self, copy: Copy, unseen: DeliveryState = RELEASED) -> None:
         """The way of a copy is gone (R7): nobody can have seen the whole of it, or somebody may have."""
         if copy.over:
             return
         said = isinstance(copy.state, TERMINAL)
-        self._over(copy, copy.state if said else MODIFIED_FAILED if copy.is_complete else RELEASED)
+        self._over(copy, copy.state if said else MODIFIED_FAILED if copy.is_complete else unseen)
 
     def _over(self, copy: Copy, state: DeliveryState | None) -> None:
         """Nothing more is said of a copy; when that holds for all, the sender is told what it comes to."""
