@@ -97,7 +97,10 @@ class Stranger(Peer):
             (self.told if address == CONTROL else self.arrived).append(event[2])
         elif kind == events.DETACHED and event[1].context is self:
             event[1].detach()
-        elif kind in (events.DISPOSED, events.DETACHED):
+        elif kind == events.DETACHED:
+            event[1].context.error = event[3]
+            event[1].detach()
+        elif kind == events.DISPOSED:
             pass
         else:
             super()._note(event)

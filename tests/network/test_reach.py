@@ -25,7 +25,7 @@ def tell(*pairs: tuple[Reach[str], Reach[str]]) -> None:
         moved = False
         for pair in pairs:
             for speaker, listener in (pair, pair[::-1]):
-                add, remove = speaker.take_news(listener.router)
+                add, remove = speaker.take_news(listener.router, 100)
                 if add or remove:
                     moved = True
                     listener.learn(speaker.router, add, remove)
@@ -45,17 +45,17 @@ def test_what_lies_behind_a_neighbour_is_not_reached_over_itself() -> None:
     b.begin("Ax")
     tell((a, b))
     assert a.distance("Ax", "b") is None
-    assert not a.has_news("b") or a.take_news("b") == ({}, [])
+    assert not a.has_news("b") or a.take_news("b", 100) == ({}, [])
 
 
 def test_only_the_first_and_the_last_are_told() -> None:
     a, b = Reach[str]("a"), Reach[str]("b")
     joined((a, b))
     assert a.begin("Ax") and not a.begin("Ax")
-    assert a.take_news("b") == ({"Ax": 0}, [])
+    assert a.take_news("b", 100) == ({"Ax": 0}, [])
     assert not a.end("Ax") and not a.has_news("b")
     assert a.end("Ax")
-    assert a.take_news("b") == ({}, ["Ax"])
+    assert a.take_news("b", 100) == ({}, ["Ax"])
 
 
 def test_what_comes_and_goes_between_two_tellings_is_not_told() -> None:
@@ -63,7 +63,7 @@ def test_what_comes_and_goes_between_two_tellings_is_not_told() -> None:
     joined((a, b))
     a.begin("Ax")
     a.end("Ax")
-    assert a.take_news("b") == ({}, [])
+    assert a.take_news("b", 100) == ({}, [])
 
 
 def test_a_ring_is_found_before_anything_is_believed() -> None:

@@ -1,4 +1,4 @@
-"""A neighbour that tells an address and does not take its messages: nobody waits for ever, and nobody turns in a ring."""
+"""A neighbour that tells an address and does not take its messages: nobody waits for ever or goes in circles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jmsish.broker.network.ingress import REFUSED_FOR
+from jmsish.broker.network.ingress import LINGER, REFUSED_FOR
 from jmsish.engine.outcomes import ACCEPTED, RELEASED, AmqpError, Modified, Rejected, Target
 from tests.network.stranger import Stranger, refusing, taking
 from tests.network.test_mobile import bodies, to
@@ -135,7 +135,9 @@ def test_a_session_that_is_ended_gives_back_what_it_has(line: Network) -> None:
     stranger = telling(line, "INT.B", lambda link: link.session.end(AmqpError("test:no", "no session")))
     sender = line.connect("INT.B").sender("orders")
     told = sender.send("a", "b")
-    assert told == [[RELEASED]] * 2 and sender.link.credit == 0
+    assert told == [[RELEASED]] * 2
+    line.advance(LINGER)
+    assert sender.link.credit == 0
     assert len(stranger.attached) == 1 and not stranger.closed
 
 

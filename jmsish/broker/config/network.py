@@ -57,11 +57,19 @@ def read_router(config: Table) -> RouterConfig:
     router = table.text("id", "")
     if mode != "standalone" and not router and isinstance(table.get("id", ""), str):
         table.faults.add(f"{table.where} id is missing: a router of the mode {mode!r} has a name in its network")
-    if len(router.encode("utf-8", "replace")) > ID_LIMIT:
-        table.wrong("id", f"a name of {ID_LIMIT} octets at most")
-    if not router.isprintable():
-        table.wrong("id", "a name without control characters")
+    fault = id_fault(router)
+    if fault is not None:
+        table.wrong("id", fault)
     return RouterConfig(router, mode)
+
+
+def id_fault(router: str) -> str | None:
+    """What a router id has to be, if this is none. It stands before a slash where connectors are named."""
+    if len(router.encode("utf-8", "replace")) > ID_LIMIT:
+        return f"a name of {ID_LIMIT} octets at most"
+    if not router.isprintable() or "/" in router:
+        return "a name without control characters and slashes"
+    return None
 
 
 def read_connectors(config: Table, router: RouterConfig) -> tuple[ConnectorConfig, ...]:
@@ -155,6 +163,7 @@ __all__ = [
     "RouterConfig",
     "check_listener_role",
     "connector_fault",
+    "id_fault",
     "read_connectors",
     "read_link_routes",
     "read_multicast",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from jmsish.broker.network.reach import ADDRESS
@@ -120,8 +119,7 @@ class Address:
 
     def _all(self, branch: Branch, passage: Passage) -> list[Egress]:
         """All it goes to, if each can take it; a large one leaves everywhere at once, and does not wait anywhere."""
-        onward = [branch.link_to(neighbour) for _, neighbour in branch.ways()]
-        targets = list(chain(self.receivers, onward))
+        targets = [*self.receivers, *branch.links(nearest=False)]
         if passage.incoming is None:
             ready = all(egress.can_queue for egress in targets)
         else:

@@ -13,6 +13,7 @@ from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.ingress import STREAM_FROM, Ingress
 from jmsish.broker.network.management import Requests, answers
 from jmsish.broker.network.relay_ends import RelayIn
+from jmsish.broker.network.screening import check_length
 from jmsish.broker.network.updates import CONTROL
 from jmsish.broker.refusals import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, Refusal
 from jmsish.engine.outcomes import Coordinator, Source, Target
@@ -93,7 +94,10 @@ def _receive_on(connection: RouterConnection, link: Link) -> Ingress | Listener:
     if not isinstance(target, Target):
         raise Refusal(INVALID_FIELD, "a sender at a router needs a target", {"field": "target"})
     if connection.is_neighbour and target.address == CONTROL:
-        return Listener(connection, link)
+        if connection.listener is not None:
+            raise Refusal(NOT_IMPLEMENTED, "a neighbour has one control link")
+        connection.listener = Listener(connection, link)
+        return connection.listener
     link.snd_settle_mode = link.remote_snd_settle_mode
     if _is_management(connection, target, connection.grant.targets):
         return Requests(connection, link)
@@ -136,6 +140,7 @@ def _name(connection: RouterConnection, terminus: Source | Target, verb: str, ma
     name = terminus.address
     if not name:
         raise Refusal(INVALID_FIELD, "the address is empty")
+    check_length(name)
     if name.startswith("$"):
         raise Refusal(NOT_FOUND, f"there is no {name!r} here")
     if connection.is_neighbour:

@@ -14,7 +14,7 @@ from jmsish.broker.link_policy import LinkDenied, note_denied
 from jmsish.broker.network.attach import answer
 from jmsish.broker.network.connectors import Connector
 from jmsish.broker.network.control import Listener, Teller
-from jmsish.broker.network.doors import INTER_ROUTER, NORMAL, Hello, not_allowed
+from jmsish.broker.network.doors import EDGE, INTER_ROUTER, NORMAL, Hello, not_allowed
 from jmsish.broker.network.egress import FULL, Egress
 from jmsish.broker.network.ingress import Ingress
 from jmsish.broker.network.linkroutes import Through
@@ -24,6 +24,7 @@ from jmsish.broker.network.passage import Copy, Passage
 from jmsish.broker.network.reach import RingError
 from jmsish.broker.network.relay import RelaySession
 from jmsish.broker.network.relay_ends import RelayIn
+from jmsish.broker.network.updates import KEYS_LIMIT, edge_fault
 from jmsish.broker.refusals import Refusal
 from jmsish.engine import events
 from jmsish.engine.conditions import EngineStateError
@@ -69,6 +70,8 @@ class RouterConnection(Guest):
         """None: those of a client are at the broker of its link routes."""
         self.neighbour: Hello | None = None
         self.teller: Teller | None = None
+        self.listener: Listener | None = None
+        """The control links of a neighbour: ours, and its own."""
         self.answers: dict[str, Answers] = {}
         """Its links that receive from the management node, by the address of their targets."""
         self.sessions: list[EngineSession] = []
@@ -156,6 +159,13 @@ class RouterConnection(Guest):
 
     def learn(self, update: Update) -> None:
         """What the neighbour tells."""
+        hello = self.neighbour
+        fault = edge_fault(update, hello.router) if hello is not None and hello.mode == EDGE else None
+        if fault is None and self.node.reach.count(self) + len(update.add) > KEYS_LIMIT:
+            fault = f"more than {KEYS_LIMIT} addresses and routes were told, which is too many for one neighbour"
+        if fault is not None:
+            self.refuse(fault)
+            return
         try:
             changed = self.node.reach.learn(self, update.add, update.remove)
         except RingError as ring:
@@ -171,7 +181,10 @@ class RouterConnection(Guest):
         ask(ingress, delivery)
 
     def reach_out(self, address: Address, incoming: Link) -> Egress:
-        """A link to the neighbour for the messages of one that comes in (R4), in a session of its own if it can be."""
+        """A link to the neighbour for the messages of one that comes in (R4), in a session of its own if it can be.
+
+        EngineStateError where the neighbour takes none: its frames are too small, or its handles used up.
+        """
         try:
             session = self.engine.begin()
             session.context = []
@@ -180,12 +193,16 @@ class RouterConnection(Guest):
             assert self.teller is not None
             session = self.teller.link.session
         self._links += 1
-        link = session.sender(
-            f"{self.node.router}:{self.number}:{self._links}",
-            source=Source(address=address.name),
-            target=Target(address=address.name, capabilities=("topic",) if address.is_multicast else ()),
-            rcv_settle_mode=incoming.rcv_settle_mode,
-        )
+        try:
+            link = session.sender(
+                f"{self.node.router}:{self.number}:{self._links}",
+                source=Source(address=address.name),
+                target=Target(address=address.name, capabilities=("topic",) if address.is_multicast else ()),
+                rcv_settle_mode=incoming.rcv_settle_mode,
+            )
+        except EngineStateError:
+            self._end_unused(session)
+            raise
         egress = link.context = Egress(self, link, address, is_local=False)
         session.context.append(egress)
         self.touched()
@@ -214,10 +231,13 @@ class RouterConnection(Guest):
         session = link.session
         if session.context and link.context in session.context:
             session.context.remove(link.context)
+        self._end_unused(session)
+        self.touched()
+
+    def _end_unused(self, session: EngineSession) -> None:
         if not session.context and session in self.sessions:
             self.sessions.remove(session)
             session.end()
-        self.touched()
 
     # --- events
 
@@ -311,7 +331,9 @@ class RouterConnection(Guest):
 
     def _too_large(self, link: Link, delivery: Delivery) -> None:
         terminal = link.context
-        if isinstance(terminal, (Ingress, RelayIn)) and isinstance(delivery.context, Passage):
+        if isinstance(terminal, Listener):
+            terminal.too_large()
+        elif isinstance(terminal, (Ingress, RelayIn)) and isinstance(delivery.context, Passage):
             terminal.aborted(delivery)  # at once, whenever it is answered: the copies under way are taken back
         self._oversize.begun(link, delivery)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jmsish.broker.network.updates import CONTROL, Update, decode_update, encode_update
+from jmsish.broker.network.updates import CONTROL, UPDATE_KEYS, UPDATE_LIMIT, Update, decode_update, encode_update
+from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED
 from jmsish.engine.outcomes import AmqpError, Source, Target
 from jmsish.engine.values import DecodeError
 
@@ -34,7 +35,10 @@ class Teller:
         """Send what has changed, as far as the neighbour lets us."""
         reach = self.connection.node.reach
         while self.link.credit > 0 and (reach.has_news(self.connection) or not self._number):
-            add, remove = reach.take_news(self.connection)
+            if self.connection.is_full:
+                self.connection.stall(self.tell)
+                return
+            add, remove = reach.take_news(self.connection, UPDATE_KEYS)
             if add or remove or not self._number:
                 self.link.send(encode_update(Update(self._number, add, remove)), settled=True)
                 self._number += 1
@@ -63,7 +67,7 @@ class Listener:
         self.link = link
         self.over = False
         self._number = 0
-        link.attach(max_message_size=0)  # everything may be much, however small the messages of clients have to be
+        link.attach(max_message_size=UPDATE_LIMIT)  # however small the messages of clients have to be
         link.flow(CREDIT)
 
     def delivered(self, delivery: Delivery) -> None:
@@ -82,6 +86,10 @@ class Listener:
         if self.link.credit < CREDIT // 2:
             self.link.flow(CREDIT)
         self.connection.learn(update)
+
+    def too_large(self) -> None:
+        """An update is larger than any that a router makes."""
+        self.connection.refuse(f"an update of more than {UPDATE_LIMIT} octets", MESSAGE_SIZE_EXCEEDED)
 
     def detached(self, closed: bool, error: AmqpError | None = None) -> None:
         self.connection.refuse("the control link was detached")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from jmsish.broker.config.network import id_fault
 from jmsish.engine.outcomes import AmqpError
 from jmsish.types import Symbol
 
@@ -58,6 +59,9 @@ def hello_of(opened: Open) -> Hello | None:
         raise ValueError("a connection between routers has one role")
     if not isinstance(router, str) or not router:
         raise ValueError("a router names itself by the property router-id")
+    fault = id_fault(router)
+    if fault is not None:
+        raise ValueError(f"the id of a router is {fault}")
     if mode not in (INTERIOR, EDGE):
         raise ValueError(f"the router {router!r} has a mode that is not known here: {mode!r}")
     return Hello(str(router), str(mode), roles[0])

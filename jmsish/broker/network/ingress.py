@@ -16,7 +16,14 @@ from jmsish.broker.network.crossing import Crossing
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.passage import Passage
 from jmsish.broker.network.screening import TO, asks_for_user, check_to, check_user, field_of
-from jmsish.broker.refusals import NOT_IMPLEMENTED, PRECONDITION_FAILED, UNAUTHORIZED_ACCESS, Refusal
+from jmsish.broker.refusals import (
+    NOT_IMPLEMENTED,
+    PRECONDITION_FAILED,
+    RESOURCE_LIMIT_EXCEEDED,
+    UNAUTHORIZED_ACCESS,
+    Refusal,
+)
+from jmsish.engine.conditions import EngineStateError
 from jmsish.engine.outcomes import RELEASED, AmqpError, DeliveryState, Rejected
 from jmsish.engine.streaming import IncomingStream
 
@@ -98,29 +105,45 @@ class Branch:
         self.waiting.append(passage)
         address.wake()
 
-    def link_to(self, neighbour: RouterConnection) -> Egress:
-        """The link to a neighbour, made when it is needed first."""
+    def link_to(self, neighbour: RouterConnection) -> Egress | None:
+        """The link to a neighbour, made when it is needed first; None where it cannot be had."""
         egress = self.onward.get(neighbour)
         if egress is None or egress.gone:
-            egress = self.onward[neighbour] = neighbour.reach_out(self.address, self.ingress.link)
+            try:
+                egress = neighbour.reach_out(self.address, self.ingress.link)
+            except EngineStateError as error:
+                self._refuse(neighbour, AmqpError(RESOURCE_LIMIT_EXCEEDED, str(error)))
+                return None
+            self.onward[neighbour] = egress
             egress.branch = self
         return egress
+
+    def links(self, *, nearest: bool) -> list[Egress]:
+        """The links to all neighbours over which it is reached, or to the nearest."""
+        known = list(self.ways())
+        shortest = min((hops for hops, _ in known), default=0)
+        found = [self.link_to(neighbour) for hops, neighbour in known if hops == shortest or not nearest]
+        return [egress for egress in found if egress is not None]
 
     def refused(self, egress: Egress, error: AmqpError | None) -> None:
         """A neighbour does not take them, and has said why; what has no other way comes back.
 
         It is asked again when its reach changes, or after a while: not with each message.
         """
-        neighbour, node = egress.connection, self.address.node
+        neighbour = egress.connection
         if self.onward.get(neighbour) is egress:
             del self.onward[neighbour]
+        self._refuse(neighbour, error)
+
+    def _refuse(self, neighbour: RouterConnection, error: AmqpError | None) -> None:
+        node = self.address.node
         self._ways = None
         if neighbour in self._refused:
             return
         state = self._refused[neighbour] = RELEASED if error is None else Rejected(error)
         node.way_refused(neighbour, self.address.name, error)
         node.remind(node.now() + REFUSED_FOR, self)
-        self._look_again(state, torn=False)
+        self._look_again(state, torn=error is None)
 
     def on_time(self, now: float) -> None:
         """Neighbours that have refused are asked again."""
@@ -137,9 +160,8 @@ class Branch:
                     break
             else:
                 return ways
-        known = list(self.ways())
-        shortest = min((hops for hops, _ in known), default=0)
-        ways = self._ways = [self.link_to(neighbour) for hops, neighbour in known if hops == shortest]
+        ways = self.links(nearest=True)
+        self._ways = ways
         return ways
 
     def reach_changed(self, *, torn: bool) -> None:

@@ -142,7 +142,7 @@ class LinkRouteKind(Kind["RouterNode"]):
 
     def describe(self, entity: tuple[str, str, int]) -> dict[str, Any]:
         prefix, home, hops = entity
-        router, _, connector = home.rpartition("/")
+        router, _, connector = home.partition("/")
         name = f"{prefix}@{home}"
         where = {"prefix": prefix, "router": router, "connector": connector, "hops": hops}
         return {"name": name, "identity": name, "type": self.name, **where}

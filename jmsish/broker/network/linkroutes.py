@@ -11,11 +11,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from jmsish.broker.network.doors import NORMAL
+from jmsish.broker.network.doors import EDGE, NORMAL
 from jmsish.broker.network.reach import BETWEEN, CONNECTOR, PREFIX
 from jmsish.broker.network.relay import ROUTE, RelayLink, RelaySession, Way
 from jmsish.broker.network.relay_ends import RelayEnd
-from jmsish.broker.refusals import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, Refusal
+from jmsish.broker.refusals import INVALID_FIELD, NOT_ALLOWED, NOT_FOUND, NOT_IMPLEMENTED, Refusal
 from jmsish.engine.outcomes import AmqpError
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ class LinkRoutes:
 
     def __init__(self, node: RouterNode) -> None:
         self._node = node
-        self._ways: dict[tuple[str, str], Way] = {}
+        self._ways: dict[tuple[RouterConnection, str, str], Way] = {}
+        """By whence they come, who is at the beginning, and where they lead. A neighbour says of its clients who they
+        are; of those of others it has no say."""
         self._relays: dict[EngineSession, dict[str, RelaySession]] = {}
         self._controls: dict[EngineSession, str] = {}
         """Where the coordinator of a session is."""
@@ -127,6 +129,7 @@ class LinkRoutes:
         asked = (link.remote_properties or {}).get(ROUTE) if connection.is_neighbour else None
         if asked is not None:
             home, origin, name, container = _checked(asked)
+            self._check_asked(connection, home, origin, address)
         else:
             origin, name, container = f"{self._node.router}/{connection.number}", link.name, connection.container_id
             if home is None:
@@ -142,7 +145,7 @@ class LinkRoutes:
             )
         session = relays.get(home)
         if session is None or session.over:
-            session = relays[home] = RelaySession(link.session, self._way(origin, home, container))
+            session = relays[home] = RelaySession(link.session, self._way(connection, origin, home, container))
         if address is None:
             self._controls[link.session] = home
         relay = RelayLink(session, link, name, connection)
@@ -172,16 +175,24 @@ class LinkRoutes:
                 )
         return None
 
-    def _way(self, origin: str, home: str, container: str) -> Way:
-        way = self._ways.get((origin, home))
+    def _check_asked(self, connection: RouterConnection, home: str, origin: str, address: str | None) -> None:
+        """Refusal where a neighbour asks for more of a broker than link routes lead to, or an edge for another."""
+        hello = connection.neighbour
+        if hello is not None and hello.mode == EDGE and origin.partition("/")[0] != hello.router:
+            raise Refusal(NOT_ALLOWED, f"the edge {hello.router!r} has no clients of {origin!r}")
+        if address and not any(address.startswith(prefix) for prefix, its, _ in self.routes() if its == home):
+            raise Refusal(NOT_FOUND, f"no link route leads from {address!r} to {home!r}, or none any more")
+
+    def _way(self, connection: RouterConnection, origin: str, home: str, container: str) -> Way:
+        way = self._ways.get((connection, origin, home))
         if way is not None:
             return way
         node = self._node
-        router, _, name = home.rpartition("/")
-        way = Way(self, home, origin, container)
+        router, _, name = home.partition("/")
+        way = Way(self, connection, home, origin, container)
         if router == node.router:
             connector = node.connectors.get(name)
-            if connector is None or not connector.is_up:
+            if connector is None or connector.role != NORMAL or not connector.is_up:
                 raise Refusal(NOT_FOUND, f"the link route to {name!r} has no broker: it is not connected")
             node.dial(Through(connector, way))
         else:
@@ -189,13 +200,13 @@ class LinkRoutes:
             if not ways:
                 raise Refusal(NOT_FOUND, f"the link route to {home!r} cannot be reached from {node.router!r}")
             way.connection = ways[0][1]
-        self._ways[origin, home] = way
+        self._ways[connection, origin, home] = way
         return way
 
     def forget(self, way: Way) -> None:
         """Nobody is on it any more; a connection that was dialled for it is closed."""
-        if self._ways.get((way.origin, way.home)) is way:
-            del self._ways[way.origin, way.home]
+        if self._ways.get((way.whence, way.origin, way.home)) is way:
+            del self._ways[way.whence, way.origin, way.home]
         connection, way.connection = way.connection, None
         if connection is not None and not connection.is_neighbour:
             connection.close(None)

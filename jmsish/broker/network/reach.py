@@ -14,6 +14,7 @@ is believed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 ADDRESS: Final = "A"
@@ -51,6 +52,8 @@ class Reach(Generic[Neighbour]):
         self._learned: dict[str, dict[Neighbour, int]] = {}
         self._told: dict[Neighbour, dict[str, int]] = {}
         self._news: dict[Neighbour, dict[str, None]] = {}
+        self._counts: dict[Neighbour, int] = {}
+        """How many keys each has told."""
 
     # --- what is here
 
@@ -80,7 +83,9 @@ class Reach(Generic[Neighbour]):
     def welcome(self, neighbour: Neighbour) -> None:
         """A neighbour that will be told everything."""
         self._told[neighbour] = {}
-        self._news[neighbour] = dict.fromkeys((*self._here, *self._learned))
+        keys = (*self._here, *self._learned)
+        # Routers first: a ring is found before anything that is told over it is believed.
+        self._news[neighbour] = dict.fromkeys(sorted(keys, key=lambda key: key[:1] != ROUTER))
 
     def learn(self, neighbour: Neighbour, add: Mapping[str, int], remove: Iterable[str]) -> list[str]:
         """What a neighbour tells: keys with their hops from there. The keys whose reach has changed here.
@@ -98,6 +103,8 @@ class Reach(Generic[Neighbour]):
                 changed.append(key)
         for key, hops in add.items():
             known = self._learned.setdefault(key, {})
+            if neighbour not in known:
+                self._counts[neighbour] = self._counts.get(neighbour, 0) + 1
             if known.get(neighbour) != hops:
                 known[neighbour] = hops
                 changed.append(key)
@@ -110,6 +117,7 @@ class Reach(Generic[Neighbour]):
         self._told.pop(neighbour, None)
         self._news.pop(neighbour, None)
         changed = [key for key in list(self._learned) if self._unlearn(neighbour, key)]
+        self._counts.pop(neighbour, None)
         for key in changed:
             self._changed(key)
         return changed
@@ -118,9 +126,14 @@ class Reach(Generic[Neighbour]):
         known = self._learned.get(key)
         if known is None or known.pop(neighbour, None) is None:
             return False
+        self._counts[neighbour] -= 1
         if not known:
             del self._learned[key]
         return True
+
+    def count(self, neighbour: Neighbour) -> int:
+        """How many keys a neighbour has told."""
+        return self._counts.get(neighbour, 0)
 
     def _changed(self, key: str) -> None:
         for news in self._news.values():
@@ -160,13 +173,14 @@ class Reach(Generic[Neighbour]):
 
     # --- what is told
 
-    def take_news(self, neighbour: Neighbour) -> tuple[dict[str, int], list[str]]:
-        """What a neighbour is to be told now: keys with their hops, and keys that are gone."""
-        told, news = self._told[neighbour], self._news[neighbour]
-        self._news[neighbour] = {}
+    def take_news(self, neighbour: Neighbour, most: int) -> tuple[dict[str, int], list[str]]:
+        """What a neighbour is to be told next, so many at most: keys with their hops, and keys that are gone."""
+        told, waiting = self._told[neighbour], self._news[neighbour]
+        news = list(islice(waiting, most))
         add: dict[str, int] = {}
         remove = []
         for key in news:
+            del waiting[key]
             hops = self.distance(key, neighbour)
             if hops is None:
                 if told.pop(key, None) is not None:

@@ -38,10 +38,14 @@ ROUTE: Final = Symbol("jmsish-route")
 class Way:
     """How links of one peer get to one broker: the connection they take from here, once it is open."""
 
-    __slots__ = ("connection", "container", "home", "origin", "routes", "sessions")
+    __slots__ = ("connection", "container", "home", "origin", "routes", "sessions", "whence")
 
-    def __init__(self, routes: LinkRoutes, home: str, origin: str, container: str) -> None:
+    def __init__(
+        self, routes: LinkRoutes, whence: RouterConnection, home: str, origin: str, container: str
+    ) -> None:
         self.routes = routes
+        self.whence = whence
+        """The client or the neighbour from which it comes."""
         self.home = home
         """The router and the connector at the end of it."""
         self.origin = origin

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from jmsish.broker.refusals import NOT_FOUND, NOT_IMPLEMENTED, UNAUTHORIZED_ACCESS, Refusal
+from jmsish.broker.refusals import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, UNAUTHORIZED_ACCESS, Refusal
 from jmsish.engine.codec import USER_ID
 from jmsish.engine.sections import bare_offset, property_at
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TO: Final = 2
 """The index of ``to`` in the properties."""
+ADDRESS_LIMIT: Final = 1024
 DECODE_ERROR: Final = "amqp:decode-error"
 
 
@@ -45,11 +46,18 @@ def field_of(delivery: Delivery, index: int, what: str) -> Any:
         raise Refusal(DECODE_ERROR, f"it cannot be read {what}: {error}") from None
 
 
+def check_length(address: str) -> None:
+    """Refusal for an address that is too long to go from router to router: it travels twice in an attach."""
+    if len(address) > ADDRESS_LIMIT or len(address.encode("utf-8", "replace")) > ADDRESS_LIMIT:
+        raise Refusal(INVALID_FIELD, f"an address has at most {ADDRESS_LIMIT} octets in a network of routers")
+
+
 def check_to(connection: RouterConnection, to: str, tag: bytes) -> None:
     """Refusal for an address that a message names, and may not go to.
 
     Links, not messages, go to brokers: without a link of its own there a message could not have their outcome.
     """
+    check_length(to)
     if to.startswith("$"):
         raise Refusal(NOT_FOUND, f"there is no {to!r} here", {"delivery-tag": tag})
     if connection.is_neighbour:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from jmsish.broker.network.reach import ADDRESS, BETWEEN, CONNECTOR, JOIN, PREFIX, ROUTER
 from jmsish.engine.values import DecodeError, decode, encode
 from jmsish.types import Described, UInt
 
@@ -13,6 +14,15 @@ CONTROL: Final = "$router"
 """The address of a router's control link."""
 
 _AMQP_VALUE: Final = b"\x00\x53\x77"
+UPDATE_KEYS: Final = 250
+"""So many keys are in one message."""
+UPDATE_LIMIT: Final = 1 << 20
+"""Octets of a message that a neighbour may send."""
+KEY_LIMIT: Final = 2048
+"""Octets of a key: an address, or the prefix of a link route with what it leads to."""
+KEYS_LIMIT: Final = 100_000
+"""What one neighbour may tell in all."""
+KINDS: Final = (ADDRESS, PREFIX, CONNECTOR, ROUTER, JOIN)
 HOPS_LIMIT: Final = 1000
 """No network is so deep: what claims to be farther away is nonsense."""
 
@@ -49,8 +59,24 @@ def decode_update(payload: bytes) -> Update:
     for key in remove:
         if not _is_key(key):
             raise DecodeError(f"{key!r} is not a key", 0)
-    return Update(int(number), {str(key): int(hops) for key, hops in add.items()}, [str(key) for key in remove])
+    return Update(
+        int(number),
+        {str(key): int(hops) for key, hops in add.items() if key[0] in KINDS},  # what later ones tell is not for us
+        [str(key) for key in remove if key[0] in KINDS],
+    )
 
 
 def _is_key(key: object) -> bool:
-    return isinstance(key, str) and len(key) > 1
+    return isinstance(key, str) and 1 < len(key) <= KEY_LIMIT and len(key.encode("utf-8", "replace")) <= KEY_LIMIT
+
+
+def edge_fault(update: Update, router: str) -> str | None:
+    """What an edge may not tell. It is not trusted: nobody is behind it, and it answers for itself alone."""
+    for key, hops in update.add.items():
+        kind, rest = key[0], key[1:]
+        home = rest.rpartition(BETWEEN)[2].partition("/")[0]
+        if hops:
+            return f"{rest!r} is not {hops} hops behind an edge, for nothing is behind one"
+        if kind == JOIN or (kind == ROUTER and rest != router) or (kind in (PREFIX, CONNECTOR) and home != router):
+            return f"an edge answers for itself alone, and not for {rest!r}"
+    return None
