@@ -12,6 +12,7 @@ from jmsish.destination import Destination
 from jmsish.engine.delivery import Delivery
 from jmsish.errors import InvalidDestinationError, MessageFormatError
 from jmsish.message import Message, StreamMessage
+from jmsish.message.contents import check_body_type
 from jmsish.selector import Selector
 from jmsish.types import Int
 
@@ -121,7 +122,7 @@ class BodyReader:
 
     def __init__(self, type: type[Any], message_of: Callable[[Delivery], Message]) -> None:
         self.body: Any = None
-        self._type = type
+        self._type = check_body_type(type)
         self._message_of = message_of
 
     def __call__(self, delivery: Delivery) -> None:

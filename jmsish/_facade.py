@@ -202,16 +202,36 @@ AS_THE_PRODUCER_SAYS = (None,) * 5
 class ProducerSettings:
     """What a producer says of the messages it sends."""
 
-    disable_message_id: bool = False
-    """Whether sent messages go without an id."""
-    disable_message_timestamp: bool = False
-    """Whether sent messages go without a timestamp."""
-
     def __init__(self) -> None:
+        self._disable_message_id = False
+        self._disable_message_timestamp = False
         self._delivery_mode = DeliveryMode.PERSISTENT
         self._priority = DEFAULT_PRIORITY
         self._time_to_live = 0.0
         self._delivery_delay = 0.0
+
+    def _check_settable(self) -> None:
+        """Raise what forbids a change: the setters of what is closed raise as its methods do (jms rule 30)."""
+
+    @property
+    def disable_message_id(self) -> bool:
+        """Whether sent messages go without an id."""
+        return self._disable_message_id
+
+    @disable_message_id.setter
+    def disable_message_id(self, disabled: bool) -> None:
+        self._check_settable()
+        self._disable_message_id = bool(disabled)
+
+    @property
+    def disable_message_timestamp(self) -> bool:
+        """Whether sent messages go without a timestamp."""
+        return self._disable_message_timestamp
+
+    @disable_message_timestamp.setter
+    def disable_message_timestamp(self, disabled: bool) -> None:
+        self._check_settable()
+        self._disable_message_timestamp = bool(disabled)
 
     @property
     def delivery_mode(self) -> DeliveryMode:
@@ -220,6 +240,7 @@ class ProducerSettings:
 
     @delivery_mode.setter
     def delivery_mode(self, mode: DeliveryMode) -> None:
+        self._check_settable()
         self._delivery_mode = DeliveryMode(mode)
 
     @property
@@ -229,6 +250,7 @@ class ProducerSettings:
 
     @priority.setter
     def priority(self, priority: int) -> None:
+        self._check_settable()
         self._priority = check_priority(priority)
 
     @property
@@ -238,6 +260,7 @@ class ProducerSettings:
 
     @time_to_live.setter
     def time_to_live(self, duration: Duration) -> None:
+        self._check_settable()
         self._time_to_live = seconds_of(duration, "time_to_live")
 
     @property
@@ -247,6 +270,7 @@ class ProducerSettings:
 
     @delivery_delay.setter
     def delivery_delay(self, duration: Duration) -> None:
+        self._check_settable()
         self._delivery_delay = seconds_of(duration, "delivery_delay")
 
 
@@ -262,6 +286,9 @@ class ProducerFace(ProducerSettings):
         self._sent = 0
         self._terms: tuple[Any, ...] = ()
         self._template: MessageTemplate | None = None
+
+    def _check_settable(self) -> None:
+        self._core.check()
 
     @property
     def destination(self) -> Destination | None:
@@ -326,8 +353,8 @@ class ProducerFace(ProducerSettings):
     def _octets(self, body: Any, destination: Destination) -> bytes:
         """The octets of a message that is only its body, by the producer's settings: what most messages are."""
         terms = (
-            destination, self._delivery_mode, self._priority, self._time_to_live, self.disable_message_id,
-            self.disable_message_timestamp,
+            destination, self._delivery_mode, self._priority, self._time_to_live, self._disable_message_id,
+            self._disable_message_timestamp,
         )  # fmt: skip
         template = self._template
         connection = self._core.session.connection
@@ -339,8 +366,8 @@ class ProducerFace(ProducerSettings):
                 delivery_mode=int(self._delivery_mode),
                 priority=self._priority,
                 ttl=int(self._time_to_live * 1000),
-                id_prefix=None if self.disable_message_id else self._id_prefix,
-                stamped=not self.disable_message_timestamp,
+                id_prefix=None if self._disable_message_id else self._id_prefix,
+                stamped=not self._disable_message_timestamp,
                 jmsx_user_id=connection.user_id,
             )
         self._sent += 1
@@ -367,8 +394,7 @@ class ProducerFace(ProducerSettings):
         """The message, its octets and its mode; sets the headers that JMS has the provider set."""
         message = body if isinstance(body, Message) else body_to_message(body)
         if properties:
-            for name, value in properties.items():
-                message.properties[name] = value
+            set_properties(message, properties)
         mode = self._delivery_mode if delivery_mode is None else DeliveryMode(delivery_mode)
         ttl = self._time_to_live if time_to_live is None else seconds_of(time_to_live, "time_to_live")
         delay = self._delivery_delay if delivery_delay is None else seconds_of(delivery_delay, "delivery_delay")
@@ -380,8 +406,8 @@ class ProducerFace(ProducerSettings):
         self._sent += 1
         payload = encode_for_send(
             message,
-            message_id=None if self.disable_message_id else f"{self._id_prefix}{self._sent}",
-            timestamp=0 if self.disable_message_timestamp else now,
+            message_id=None if self._disable_message_id else f"{self._id_prefix}{self._sent}",
+            timestamp=0 if self._disable_message_timestamp else now,
             now=now,
             destination=destination,
             delivery_mode=int(mode),
@@ -398,6 +424,13 @@ class ProducerFace(ProducerSettings):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} to {self._core.destination or 'any destination'}>"
+
+
+def set_properties(message: Message, properties: Mapping[str, Any]) -> None:
+    if not isinstance(properties, Mapping):
+        raise TypeError(f"properties is a mapping of names to values, not {type(properties).__name__}")
+    for name, value in properties.items():
+        message.properties[name] = value
 
 
 def check_priority(priority: int) -> int:

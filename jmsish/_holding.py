@@ -7,14 +7,19 @@ and to wait for them would be to wait for oneself.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from jmsish.destination import Destination, wire_name
 from jmsish.errors import FreezeReentryError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jmsish.broker.freezes import Freezes
+
 
 class Held(Protocol):
-    """A freeze as it is seen by who publishes."""
+    """A freeze as it is seen by who publishes, and by who wants to change what it holds."""
 
     @property
     def is_held(self) -> bool:
@@ -22,6 +27,9 @@ class Held(Protocol):
 
     def stands_before(self, peer: str, address: str, kind: str, payload: bytes) -> str | None:
         """The exchange at which it would make a message for this address wait, at the broker ``peer``; or None."""
+
+    def keeps_out(self, freezes: Freezes, names: Iterable[str], who: object) -> str | None:
+        """Which of these exchanges, of the broker with these freezes, it holds against ``who``; None for none."""
 
 
 HELD: Final[ContextVar[tuple[Held, ...]]] = ContextVar("jmsish_held", default=())

@@ -325,8 +325,8 @@ class JMSProducerFace(ProducerSettings):
         producer._priority = self._priority
         producer._time_to_live = self._time_to_live
         producer._delivery_delay = self._delivery_delay
-        producer.disable_message_id = self.disable_message_id
-        producer.disable_message_timestamp = self.disable_message_timestamp
+        producer._disable_message_id = self._disable_message_id
+        producer._disable_message_timestamp = self._disable_message_timestamp
 
     def _made(self, body: Any) -> Any:
         """What to send: a body as it is, or a message with what was set here put over its own (JMS 3.1, 7.8).

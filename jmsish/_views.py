@@ -15,7 +15,7 @@ from jmsish.destination import Queue
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.engine.received import ReceivedMessage
 from jmsish.errors import MessageFormatError
-from jmsish.freezing import Freeze, change
+from jmsish.freezing import Freeze, Name, change, name_of, named_items
 from jmsish.message import BytesMessage, Message, read_in
 
 _T = TypeVar("_T")
@@ -125,7 +125,7 @@ class QueueView:
         return self._driver.call(self._view.purge)
 
     def __repr__(self) -> str:
-        return self._driver.call(lambda: repr(self._view))
+        return shown(self, self._driver)
 
 
 class ExchangeView:
@@ -203,9 +203,10 @@ class ExchangeView:
         """The bindings in force, those of subscriptions included."""
         return self._driver.call(self._view.bindings)
 
-    def matched(self, queue: str, key: str = "", *, kind: str = "queue") -> int:
+    def matched(self, queue: Name, key: str = "", *, kind: str = "queue") -> int:
         """How many messages a binding has wanted; ``InvalidDestinationError`` where there is none."""
-        return self._driver.call(lambda: self._view.matched(queue, key, kind=kind))
+        name = name_of(queue)
+        return self._driver.call(lambda: self._view.matched(name, key, kind=kind))
 
     def freeze(self, timeout: float | None = None, max_hold: float | None = 30) -> Freeze:
         """Hold it still for a block, ``with`` or ``async with``: see :class:`~jmsish.freezing.Freeze`."""
@@ -226,7 +227,7 @@ class ExchangeView:
 
     def bind(
         self,
-        queue: str,
+        queue: Name,
         key: str = "",
         arguments: Mapping[str, Any] | None = None,
         *,
@@ -241,15 +242,17 @@ class ExchangeView:
         ``replace=True``, else it is a ``ValueError``, as is an illegal key or argument;
         :class:`~jmsish.errors.InvalidDestinationError` if there is no such queue.
         """
-        return self._change(lambda: self._view.bind(queue, key, arguments, replace=replace), timeout)
+        name = name_of(queue)
+        return self._change(lambda: self._view.bind(name, key, arguments, replace=replace), timeout)
 
-    def unbind(self, queue: str, key: str = "", *, timeout: float | None = None) -> bool:
+    def unbind(self, queue: Name, key: str = "", *, timeout: float | None = None) -> bool:
         """Take a binding away; False where there was none. Any spelling of a pattern will do."""
-        return self._change(lambda: self._view.unbind(queue, key), timeout)
+        name = name_of(queue)
+        return self._change(lambda: self._view.unbind(name, key), timeout)
 
     def bind_exchange(
         self,
-        name: str,
+        name: Name,
         key: str = "",
         arguments: Mapping[str, Any] | None = None,
         *,
@@ -257,11 +260,13 @@ class ExchangeView:
         timeout: float | None = None,
     ) -> bool:
         """Bind another exchange, which is given what matches; loops are cut. Otherwise as :meth:`bind`."""
-        return self._change(lambda: self._view.bind_exchange(name, key, arguments, replace=replace), timeout)
+        other = name_of(name)
+        return self._change(lambda: self._view.bind_exchange(other, key, arguments, replace=replace), timeout)
 
-    def unbind_exchange(self, name: str, key: str = "", *, timeout: float | None = None) -> bool:
+    def unbind_exchange(self, name: Name, key: str = "", *, timeout: float | None = None) -> bool:
         """Take the binding of another exchange away; False where there was none."""
-        return self._change(lambda: self._view.unbind_exchange(name, key), timeout)
+        other = name_of(name)
+        return self._change(lambda: self._view.unbind_exchange(other, key), timeout)
 
     def rebind(self, add: Iterable[Item] = (), remove: Iterable[Item] = (), *, timeout: float | None = None) -> None:
         """Take the bindings in ``remove`` away and add those in ``add``, in one step: no message sees a part of it.
@@ -269,11 +274,18 @@ class ExchangeView:
         An item is a :class:`Binding`, ``(queue, key)`` or ``(queue, key, arguments)``. If one of them is wrong (no such
         queue, an illegal key or argument, nothing to remove), the error names it and nothing has changed.
         """
-        items = list(add), list(remove)
+        items = named_items(add), named_items(remove)
         self._change(lambda: self._view.rebind(*items), timeout)
 
     def __repr__(self) -> str:
-        return self._driver.call(lambda: repr(self._view))
+        return shown(self, self._driver)
+
+
+def shown(view: QueueView | ExchangeView, driver: BrokerDriver) -> str:
+    """A view as it is printed; from inside the broker, where nothing can be read, its name only."""
+    if driver.runs_here():
+        return f"<{type(view).__name__} {view.name!r}>"
+    return driver.call(lambda: repr(view._view))
 
 
 def _shown(payload: bytes, queue: Queue) -> Message:

@@ -12,7 +12,7 @@ from jmsish.broker.bindings import Binding
 from jmsish.broker.views import ConnectionView, SubscriptionView, TransactionView
 from jmsish.broker.views import ExchangeView as BrokerExchangeView
 from jmsish.drivers.listener import Listener
-from jmsish.freezing import Freeze, FrozenExchange, change, owner
+from jmsish.freezing import Freeze, FrozenExchange, Name, change, name_of, owner
 
 __all__ = [
     "Authenticator",
@@ -55,9 +55,10 @@ class EmbeddedBroker(BrokerLife):
 
     # Queues.
 
-    def queue(self, name: str) -> QueueView:
+    def queue(self, name: Name) -> QueueView:
         """A live view of a queue that exists; :class:`~jmsish.errors.InvalidDestinationError` for others."""
-        return QueueView(self._driver, self._call(lambda: self._broker.queue(name)))
+        text = name_of(name)
+        return QueueView(self._driver, self._call(lambda: self._broker.queue(text)))
 
     def queues(self) -> list[QueueView]:
         """Views of all queues, temporary ones included."""
@@ -71,37 +72,41 @@ class EmbeddedBroker(BrokerLife):
         """
         return QueueView(self._driver, self._call(lambda: self._broker.declare_queue(name, **settings)))
 
-    def delete_queue(self, name: str) -> None:
+    def delete_queue(self, name: Name) -> None:
         """Delete a queue and what it holds; its consumers are detached."""
-        self._call(lambda: self._broker.delete_queue(name))
+        text = name_of(name)
+        self._call(lambda: self._broker.delete_queue(text))
 
-    def redirect(self, source: str, target: str) -> None:
+    def redirect(self, source: Name, target: Name) -> None:
         """Pair two queues: from now on what is sent to ``source`` goes into ``target``, and the other way round.
 
         Who receives goes on receiving from the queue it has. It is one step: a message sent before is in one queue, a
         message sent after in the other. ``InvalidDestinationError`` for an unknown queue, ``ValueError`` for a queue
         with itself and for temporary ones and those of subscriptions, ``IllegalStateError`` where one is paired.
         """
-        self._call(lambda: self._broker.redirect(source, target))
+        pair = name_of(source), name_of(target)
+        self._call(lambda: self._broker.redirect(*pair))
 
-    def end_redirect(self, source: str) -> int:
+    def end_redirect(self, source: Name) -> int:
         """End the pair of a queue, as deleting one of the two does: each queue is given its own messages back.
 
         Returns how many went back. What a consumer holds stays in the queue it was taken from. ``IllegalStateError``
         where the queue is in no pair.
         """
-        return self._call(lambda: self._broker.end_redirect(source))
+        name = name_of(source)
+        return self._call(lambda: self._broker.end_redirect(name))
 
     # Exchanges and subscriptions.
 
-    def exchange(self, name: str) -> ExchangeView:
+    def exchange(self, name: Name) -> ExchangeView:
         """A live view of an exchange that exists; :class:`~jmsish.errors.InvalidDestinationError` for others.
 
         ``amq.direct``, ``amq.topic``, ``amq.fanout`` and ``amq.match`` (headers) always do. The keys of ``amq.topic``
         are the topics that have no exchange of their own. In the nameless exchange, ``""``, every queue is bound by its
         own name.
         """
-        return self._view(self._call(lambda: self._broker.exchange(name)))
+        text = name_of(name)
+        return self._view(self._call(lambda: self._broker.exchange(text)))
 
     def exchanges(self) -> list[ExchangeView]:
         """Views of all exchanges, temporary topics included."""
@@ -119,21 +124,21 @@ class EmbeddedBroker(BrokerLife):
         """
         return self._view(self._call(lambda: self._broker.declare_exchange(name, type, **settings)))
 
-    def delete_exchange(self, name: str, *, timeout: float | None = None) -> None:
+    def delete_exchange(self, name: Name, *, timeout: float | None = None) -> None:
         """Delete an exchange, its bindings and its subscriptions; their producers and consumers are detached.
 
         ``ValueError`` for those that are always there, and for the alternate of another. Where somebody else holds it
         frozen this waits, at most ``timeout`` seconds (:class:`~jmsish.errors.FreezeTimeoutError`).
         """
         exchange = self.exchange(name)._view.exchange
-        who = owner()
+        name, who = exchange.name, owner()
         if self._call(lambda: self._broker.freezes.is_held_by(exchange, who)):
             self._call(lambda: self._broker.delete_exchange(name))
         else:
             freezes = self._broker.freezes
             change(self._driver, freezes, exchange, lambda: self._broker.delete_exchange(name), timeout)
 
-    def freeze(self, *names: str, timeout: float | None = None, max_hold: float | None = None) -> Freeze:
+    def freeze(self, *names: Name, timeout: float | None = None, max_hold: float | None = None) -> Freeze:
         """Hold several exchanges still for a block: see :class:`~jmsish.freezing.Freeze`.
 
         They are taken in the order of their names, so that two who want the same do not wait for each other.

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jmsish import _holding
 from jmsish.broker.bindings import Binding
@@ -33,6 +33,34 @@ if TYPE_CHECKING:
 __all__ = ["Freeze", "FrozenExchange", "change"]
 
 _T = TypeVar("_T")
+
+
+class Named(Protocol):
+    """What bears a name: a view of a queue or an exchange, a `jmsish.Queue`."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+Name = str | Named
+"""How a queue or an exchange is said: by its name, or by what bears it, such as the view that `declare_queue` gave."""
+
+
+def name_of(what: Name) -> str:
+    """The name that is meant.  ``TypeError`` for what is neither a text nor bears one."""
+    name = what if isinstance(what, str) else getattr(what, "name", None)
+    if not isinstance(name, str):
+        raise TypeError(f"a queue or an exchange is said by its name, a str, not by {type(what).__name__}")
+    return name
+
+
+def named_items(items: Iterable[Item]) -> list[Item]:
+    """The items of a rebind, each with the name of what is bound in place of what bears it."""
+    return [
+        (name_of(item[0]), *item[1:]) if isinstance(item, (tuple, list)) and item else item
+        for item in items
+    ]  # fmt: skip
 
 
 def owner() -> object:
@@ -91,6 +119,7 @@ def change(
     """Change the bindings of an exchange: when its gate lets us in, at the latest after ``timeout`` seconds."""
     limit = seconds(timeout, "timeout")
     who = owner()
+    _refuse_own(freezes, (exchange.name,), who)
     change: Change = _call(driver, lambda: freezes.write(exchange, action, who, timeout=limit))
     try:
         result: _T = _wait(change.done)
@@ -99,6 +128,18 @@ def change(
             driver.call(lambda: change.fail(IllegalStateError("nobody waits for it any more")))
         raise
     return result
+
+
+def _refuse_own(freezes: Freezes, names: Iterable[str], who: object) -> None:
+    """Raises FreezeReentryError in a task or a thread that was begun inside the block of a freeze, where it would wait
+    for the end of that block: who waits for it there would wait for itself."""
+    for freeze in _holding.HELD.get():
+        name = freeze.keeps_out(freezes, names, who)
+        if name is not None:
+            raise FreezeReentryError(
+                f"this was begun inside the block that holds the exchange {name!r}, and would wait for its end: "
+                "change it by the freeze itself"
+            )
 
 
 def _wait(future: Future[_T]) -> _T:
@@ -130,32 +171,36 @@ class FrozenExchange:
         return self._stage(lambda changes: [bound.binding for bound in changes.table])
 
     def bind(
-        self, queue: str, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
+        self, queue: Name, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
     ) -> bool:
         """Bind a queue; False where this binding is there already and asks the same."""
+        name = name_of(queue)
         return self._stage(
-            lambda changes: changes.bind(changes.exchange.home.queue(queue), key, None, arguments, replace=replace)
+            lambda changes: changes.bind(changes.exchange.home.queue(name), key, None, arguments, replace=replace)
         )
 
-    def unbind(self, queue: str, key: str = "") -> bool:
+    def unbind(self, queue: Name, key: str = "") -> bool:
         """Take a binding away; False where there was none. Any spelling of a pattern will do."""
-        return self._stage(lambda changes: changes.unbind(changes.exchange.home.queue(queue), key))
+        name = name_of(queue)
+        return self._stage(lambda changes: changes.unbind(changes.exchange.home.queue(name), key))
 
     def bind_exchange(
-        self, name: str, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
+        self, name: Name, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
     ) -> bool:
         """Bind another exchange, which is given what matches."""
+        other = name_of(name)
         return self._stage(
-            lambda changes: changes.bind(changes.exchange.home.named(name), key, None, arguments, replace=replace)
+            lambda changes: changes.bind(changes.exchange.home.named(other), key, None, arguments, replace=replace)
         )
 
-    def unbind_exchange(self, name: str, key: str = "") -> bool:
+    def unbind_exchange(self, name: Name, key: str = "") -> bool:
         """Take the binding of another exchange away; False where there was none."""
-        return self._stage(lambda changes: changes.unbind(changes.exchange.home.named(name), key))
+        other = name_of(name)
+        return self._stage(lambda changes: changes.unbind(changes.exchange.home.named(other), key))
 
     def rebind(self, add: Iterable[Item] = (), remove: Iterable[Item] = ()) -> None:
         """Take the bindings in ``remove`` away and add those in ``add``; if one is wrong, none of them is staged."""
-        added, gone = list(add), list(remove)
+        added, gone = named_items(add), named_items(remove)
 
         def stage(changes: Changes) -> None:
             mark = changes.mark()
@@ -190,18 +235,15 @@ class Freeze:
         self,
         driver: BrokerDriver,
         freezes: Freezes,
-        names: Iterable[str],
+        names: Iterable[Name],
         timeout: float | None = None,
         max_hold: float | None = None,
     ) -> None:
         self._driver = driver
         self._freezes = freezes
-        self._names = tuple(dict.fromkeys(names))
+        self._names = tuple(dict.fromkeys(map(name_of, names)))
         if not self._names:
             raise ValueError("a freeze needs the name of at least one exchange")
-        for name in self._names:
-            if not isinstance(name, str):
-                raise TypeError(f"the name of an exchange is a str, not {type(name).__name__}")
         self._timeout = seconds(timeout, "timeout")
         self._max_hold = seconds(max_hold, "max_hold", positive=True)
         self._freeze: BrokerFreeze | None = None
@@ -223,6 +265,7 @@ class Freeze:
         if self._freeze is not None:
             raise IllegalStateError("a freeze is for one block: ask for another one")
         who = owner()
+        _refuse_own(self._freezes, self._names, who)
         self._freeze = _call(
             self._driver,
             lambda: self._freezes.acquire(
@@ -277,8 +320,9 @@ class Freeze:
 
     # Inside.
 
-    def exchange(self, name: str) -> FrozenExchange:
+    def exchange(self, name: Name) -> FrozenExchange:
         """One of its exchanges; ``ValueError`` for others."""
+        name = name_of(name)
         if name not in self._names:
             raise ValueError(f"{name!r} is not among the exchanges of this freeze: {', '.join(map(repr, self._names))}")
         return FrozenExchange(self, name)
@@ -294,22 +338,22 @@ class Freeze:
         return self._only.bindings()
 
     def bind(
-        self, queue: str, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
+        self, queue: Name, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
     ) -> bool:
         """Bind a queue when the block ends; False where this binding is there already and asks the same."""
         return self._only.bind(queue, key, arguments, replace=replace)
 
-    def unbind(self, queue: str, key: str = "") -> bool:
+    def unbind(self, queue: Name, key: str = "") -> bool:
         """Take a binding away when the block ends; False where there is none."""
         return self._only.unbind(queue, key)
 
     def bind_exchange(
-        self, name: str, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
+        self, name: Name, key: str = "", arguments: Mapping[str, Any] | None = None, *, replace: bool = False
     ) -> bool:
         """Bind another exchange when the block ends."""
         return self._only.bind_exchange(name, key, arguments, replace=replace)
 
-    def unbind_exchange(self, name: str, key: str = "") -> bool:
+    def unbind_exchange(self, name: Name, key: str = "") -> bool:
         """Take the binding of another exchange away when the block ends; False where there is none."""
         return self._only.unbind_exchange(name, key)
 
@@ -329,6 +373,13 @@ class Freeze:
         if freeze is None or not freeze.is_held or peer != f"vm://{self._driver.name}":
             return None
         return _call(self._driver, lambda: self._freezes.obstacle(freeze, address, kind, payload))
+
+    def keeps_out(self, freezes: Freezes, names: Iterable[str], who: object) -> str | None:
+        """Which of these exchanges, of the broker with these freezes, it holds against ``who``; None for none."""
+        freeze = self._freeze
+        if freeze is None or not freeze.is_held or freezes is not self._freezes or freeze.owner is who:
+            return None
+        return next((name for name in names if name in self._names), None)
 
     def __repr__(self) -> str:
         return f"<Freeze of {', '.join(self._names)}{' held' * self.is_held}>"

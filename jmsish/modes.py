@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any, NoReturn
 
 __all__ = ["AcknowledgeMode", "DeliveryMode"]
 
 
-class AcknowledgeMode(IntEnum):
+class Choice(IntEnum):
+    """What is not one of them raises `ValueError` that names those there are."""
+
+    @classmethod
+    def _missing_(cls, value: Any) -> NoReturn:
+        known = ", ".join(f"{each.name} ({each.value})" for each in cls)
+        raise ValueError(f"{value!r} is no {cls.__name__}: there are {known}")
+
+
+class AcknowledgeMode(Choice):
     """Who acknowledges what a session receives, and when (the values are those of JMS and Qpid JMS)."""
 
     TRANSACTED = 0
@@ -24,7 +34,7 @@ class AcknowledgeMode(IntEnum):
     """`Message.acknowledge` acknowledges that message only."""
 
 
-class DeliveryMode(IntEnum):
+class DeliveryMode(Choice):
     """Whether a message must survive a restart of the broker."""
 
     NON_PERSISTENT = 1

@@ -45,6 +45,37 @@ def test_bound_rebound_and_unbound() -> None:
         assert view.bind_exchange("amq.fanout", "all.#") and view.unbind_exchange("amq.fanout", "all.#")
 
 
+def test_said_by_a_view_as_well_as_by_a_name() -> None:
+    """What `declare_queue` gives can be put wherever its name can; what has no name is a TypeError that says so."""
+    with EmbeddedBroker() as broker:
+        old, new, x = broker.declare_queue("old"), broker.declare_queue("new"), broker.declare_exchange("x", "topic")
+        y = broker.declare_exchange("y", "fanout")
+        assert x.bind(old, "a") and x.matched(old, "a") == 0 and x.bind_exchange(y, "#") and x.unbind_exchange(y, "#")
+        x.rebind(add=[(new, "a"), Binding("x", "new", "b")], remove=[(old, "a")])
+        with broker.freeze(x, y) as frozen:
+            frozen.exchange(x).rebind(add=[(jmsish.Queue("old"), "c")], remove=[(new, "b")])
+            frozen.exchange(x).bind_exchange(y, "d")
+            frozen.exchange(y).bind(old)
+        assert {(each.queue, each.key) for each in x.bindings()} == {("new", "a"), ("old", "c"), ("y", "d")}
+        assert broker.queue(old).name == "old" and broker.exchange(y).bindings() == [Binding("y", "old")]
+        broker.redirect(old, new)
+        broker.end_redirect(old)
+        broker.delete_exchange(y)
+        broker.delete_queue(old)
+        for wrong in (lambda: x.bind(5, "a"), lambda: broker.queue(None), lambda: x.rebind(add=[(b"new", "z")])):
+            with pytest.raises(TypeError, match="is said by its name, a str"):
+                wrong()  # type: ignore[no-untyped-call]
+
+
+def test_a_view_can_be_shown_from_inside_the_broker() -> None:
+    """Where nothing can be read, its name is shown, and the error that names it is the one that is raised."""
+    with EmbeddedBroker() as broker:
+        queue, x = broker.declare_queue("q"), broker.declare_exchange("x", "headers")
+        with pytest.raises(ValueError, match="'a' has a value that no property of a message has"):
+            x.bind(queue, "k", {"x-match": "all", "a": queue})
+        assert broker._call(lambda: (repr(queue), repr(x))) == ("<QueueView 'q'>", "<ExchangeView 'x'>")
+
+
 def test_counted() -> None:
     with EmbeddedBroker() as broker, jmsish.connect(broker.url) as connection:
         broker.declare_queue("q")

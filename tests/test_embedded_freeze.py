@@ -131,6 +131,32 @@ def test_g3_what_is_begun_inside_the_block_is_inside() -> None:
     asyncio.run(main())
 
 
+def test_g3_what_is_begun_inside_the_block_changes_nothing_by_itself() -> None:
+    """To wait there for the end of the block would be to wait for oneself; afterwards it may."""
+
+    async def main() -> None:
+        with broker_with_x() as broker:
+            exchange = broker.exchange("x")
+
+            async def nested() -> None:
+                async with broker.freeze("amq.topic", "x"):
+                    raise AssertionError("not reached")
+
+            async with exchange.freeze() as frozen:
+                for wait in (
+                    lambda: asyncio.to_thread(exchange.unbind, "q"),
+                    lambda: asyncio.to_thread(exchange.rebind, remove=exchange.bindings()),
+                    lambda: asyncio.create_task(nested()),
+                ):
+                    with pytest.raises(jmsish.FreezeReentryError, match="'x'"):
+                        await wait()
+                assert await asyncio.to_thread(broker.exchange("amq.topic").bind, "q", "k")
+                assert frozen.is_held
+            assert await asyncio.to_thread(exchange.unbind, "q")
+
+    asyncio.run(main())
+
+
 def test_g3_streams_and_contexts_are_refused_too() -> None:
     with broker_with_x() as broker, jmsish.create_context(broker.url) as context:
         queue = context.create_queue("x")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from jmsish.aio.exclusive import INSIDE
+from jmsish.aio.exclusive import Exclusive as AioExclusive
 from jmsish.errors import ConcurrencyError
 from jmsish.sync.exclusive import Exclusive
 
@@ -82,3 +86,67 @@ def test_who_is_refused_takes_nothing_away() -> None:
         assert exclusive.wait(0)
         exclusive.leave()
     assert not refused_elsewhere(exclusive)
+
+
+async def begun(call: object, *uses: AioExclusive) -> bool:
+    """Whether a task that was begun in this call of a listener is let in by all of these."""
+
+    async def enter() -> bool:
+        with ExitStack() as stack:
+            try:
+                for use in uses:
+                    stack.enter_context(use)
+            except ConcurrencyError:
+                return False
+            return True
+
+    mark = INSIDE.set(call)
+    try:
+        return await asyncio.create_task(enter())
+    finally:
+        INSIDE.reset(mark)
+
+
+def test_a_task_that_a_listener_began_is_let_in_and_others_are_not() -> None:
+    async def scene() -> None:
+        exclusive, call = AioExclusive(), object()
+        with exclusive:
+            assert not await begun(call, exclusive)
+            exclusive.lent = call
+            assert await begun(call, exclusive) and await begun(call, exclusive, exclusive)
+            assert not await begun(None, exclusive) and not await begun(object(), exclusive)
+            exclusive.lent = None
+            assert not await begun(call, exclusive)
+        assert await begun(None, exclusive)
+
+    asyncio.run(scene())
+
+
+def test_of_what_a_listener_began_one_task_is_in_at_a_time_and_stays_when_it_returns() -> None:
+    async def scene() -> None:
+        exclusive, call = AioExclusive(), object()
+        inside, leave = asyncio.Event(), asyncio.Event()
+
+        async def stay() -> None:
+            async with exclusive:
+                with exclusive:
+                    inside.set()
+                    await leave.wait()
+
+        with exclusive:
+            exclusive.lent = call
+            mark = INSIDE.set(call)
+            guest = asyncio.create_task(stay(), name="guest")
+            INSIDE.reset(mark)
+            await inside.wait()
+            assert not await begun(call, exclusive)
+            with pytest.raises(ConcurrencyError, match="'guest'"):
+                exclusive.__enter__()
+            exclusive.lent = None
+        assert not await begun(None, exclusive)
+        waiting = asyncio.create_task(exclusive.wait())
+        leave.set()
+        await guest
+        assert await waiting
+
+    asyncio.run(scene())

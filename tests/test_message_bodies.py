@@ -238,6 +238,17 @@ def test_a_body_of_the_wrong_type_is_a_type_error(kind: Any, bodies: list[Any]) 
 # ---------------------------------------------------------------- maps
 
 
+@pytest.mark.parametrize("wrong", ["str", None, list[int]], ids=str)
+@pytest.mark.parametrize(
+    "message", [TextMessage("x"), TextMessage(), BytesMessage(b"x"), StreamMessage([1]), Message()]
+)
+def test_a_body_is_asked_for_by_a_class(message: Message, wrong: Any) -> None:
+    with pytest.raises(TypeError, match="the type of a body is a class such as str"):
+        message.get_body(wrong)
+    with pytest.raises(TypeError, match="the type of a body is a class such as str"):
+        message.is_body_assignable_to(wrong)
+
+
 def test_a_map_message_is_a_mapping() -> None:
     message = MapMessage({"a": 1})
     message["b"] = b"2"

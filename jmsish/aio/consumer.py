@@ -120,7 +120,7 @@ class MessageConsumer(ConsumerFace, Closing):
         session = self._session
         session._driver.call(self._core.begin_close)
         listeners = session._listeners
-        if listeners is not None and listeners.consumer is self._core:
+        if listeners is not None and listeners.consumer is self._core and not listeners.is_inside:
             await listeners.wait_until_idle()
         await self._wait_for_receive()
         await session._driver.run(self._core.close())
@@ -163,6 +163,9 @@ class QueueBrowser(Closing):
     def selector(self) -> str | None:
         """The selector, or None."""
         return self._selector
+
+    def __repr__(self) -> str:
+        return f"<QueueBrowser of {self._queue}{' closed' * self._closed}>"
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         """The messages that are available now, in queue order."""

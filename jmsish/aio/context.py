@@ -237,7 +237,9 @@ class JMSContext(ContextFace, Closing):
         session = await self._begun()
         # Rule 10: where a listener runs already, another one can be set all the same; it is waited for.
         options = self._connection._core.options
-        mine = session._listeners is not None and await session._exclusive.wait(options.request_timeout)
+        mine = session._listeners is not None and await session._exclusive.wait(
+            options.request_timeout, as_guest=True
+        )
         try:
             consumer = await create(session)
         finally:

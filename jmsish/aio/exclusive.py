@@ -1,29 +1,53 @@
-"""A session is used by one task at a time: a second one is refused, not made to wait."""
+"""A session is used by one task at a time: a second one is refused, not made to wait.
+
+While a listener runs, the session is its task's. What that begins and waits for, by `asyncio.wait_for` (up to Python
+3.11), `gather` or a task group, runs in tasks of their own and works for the listener: one at a time is let in.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Final
 
 from jmsish.errors import ConcurrencyError
+
+INSIDE: Final[ContextVar[object]] = ContextVar("jmsish_inside", default=None)
+"""The call of a listener in which the running code was begun; tasks have it from the task that made them."""
 
 
 class Exclusive:
     """Held by the task that uses a session, for as long as its call lasts; the same task may enter again."""
 
-    __slots__ = ("_depth", "_owner", "_waiters")
+    __slots__ = ("_depth", "_guest", "_guest_depth", "_owner", "_waiters", "lent")
 
     def __init__(self) -> None:
         self._owner: asyncio.Task[Any] | None = None
         self._depth = 0
+        self._guest: asyncio.Task[Any] | None = None
+        """A task that works for the owner, and is in the session for it."""
+        self._guest_depth = 0
+        self.lent: object = None
+        """The call of a listener that runs: tasks begun in it are let in, one at a time."""
         self._waiters: list[asyncio.Future[None]] = []
 
     def __enter__(self) -> None:
         me = asyncio.current_task()
-        if self._owner is not None and self._owner is not me:
-            raise refusal(me, self._owner)
-        self._owner = me
+        if self._owner is None:
+            self._owner = me
+        elif self._owner is not me or self._guest is not None:
+            if not self._enter_as_guest(me):
+                raise refusal(me, self._guest or self._owner)
+            return
         self._depth += 1
+
+    def _enter_as_guest(self, me: asyncio.Task[Any] | None) -> bool:
+        if self._guest is None and self.lent is not None and INSIDE.get() is self.lent:
+            self._guest = me
+        elif self._guest is None or self._guest is not me:
+            return False
+        self._guest_depth += 1
+        return True
 
     def __exit__(self, *failure: Any) -> None:
         self.leave()
@@ -48,6 +72,16 @@ class Exclusive:
             raise refusal(me, self._owner)
 
     def leave(self) -> None:
+        if self._guest is not None:
+            if self._guest is asyncio.current_task():
+                self._guest_depth -= 1
+                if not self._guest_depth:
+                    self._guest = None
+                return
+            if self._depth == 1:  # the listener has returned, and what it began goes on by itself
+                self._owner, self._depth = self._guest, self._guest_depth
+                self._guest, self._guest_depth = None, 0
+                return
         self._depth -= 1
         if not self._depth:
             self._owner = None
@@ -56,9 +90,14 @@ class Exclusive:
                     waiter.set_result(None)
             self._waiters.clear()
 
-    async def wait(self, timeout: float | None = None) -> bool:
-        """Enter, waiting for whoever uses the session (for listeners and closes); whether that came in time."""
+    async def wait(self, timeout: float | None = None, *, as_guest: bool = False) -> bool:
+        """Enter, waiting for whoever uses the session (for listeners and closes); whether that came in time.
+
+        ``as_guest``: without waiting for the listener for which the caller works.
+        """
         me = asyncio.current_task()
+        if as_guest and self._owner is not me and self._enter_as_guest(me):
+            return True
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         while self._owner is not None and self._owner is not me:

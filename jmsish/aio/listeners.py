@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from jmsish._facade import PATIENCE, back_off
+from jmsish.aio.exclusive import INSIDE
 from jmsish.client.consumer import ClientConsumer
 from jmsish.engine.delivery import Delivery
 from jmsish.errors import IllegalStateError, JMSError
@@ -35,6 +36,12 @@ class ListenerTask:
     def is_current(self) -> bool:
         """Whether the caller is a listener of this session."""
         return asyncio.current_task() is self._task
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the caller is a listener of this session, or a task that one has begun and that works for it."""
+        inside = INSIDE.get()
+        return self.is_current or (inside is not None and inside is self._session._exclusive.lent)
 
     @property
     def runner(self) -> asyncio.Task[None]:
@@ -91,9 +98,7 @@ class ListenerTask:
             return 0
         consumer, delivery, listener = ready
         try:
-            result = listener(self._session._message(delivery))
-            if inspect.isawaitable(result):
-                await result
+            await self._call(listener, self._session._message(delivery))
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
@@ -107,6 +112,19 @@ class ListenerTask:
         driver.call(core.ledger.listener_returned)
         driver.nudge()
         return 0
+
+    async def _call(self, listener: Callable[[Message], Any], message: Message) -> None:
+        """Call a listener; what it begins meanwhile may use the session as it does."""
+        exclusive = self._session._exclusive
+        exclusive.lent = object()
+        begun = INSIDE.set(exclusive.lent)
+        try:
+            result = listener(message)
+            if inspect.isawaitable(result):
+                await result
+        finally:
+            exclusive.lent = None
+            INSIDE.reset(begun)
 
     def _take(self) -> tuple[ClientConsumer, Delivery, Callable[[Message], Any]] | None:
         """The next message and the listener it is for, chosen in one step: whoever closes the consumer, or takes its

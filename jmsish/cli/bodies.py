@@ -111,6 +111,10 @@ def text_line(body: Any) -> str:
     return body if isinstance(body, str) else json.dumps(plain(body), ensure_ascii=False)
 
 
+DEAD_LETTER = "x-opt-dead-letter-"
+"""So begin the annotations of a dead letter: from where, why, when and how often."""
+
+
 def envelope(message: jmsish.Message) -> dict[str, Any]:
     """A message as a JSON object: its headers that say something, its properties, its type and its body."""
     mode = "persistent" if message.jms_delivery_mode == jmsish.DeliveryMode.PERSISTENT else "non-persistent"
@@ -128,9 +132,15 @@ def envelope(message: jmsish.Message) -> dict[str, Any]:
         "delivery-count": message.delivery_count,
     }
     properties = {name: plain(value) for name, value in message.properties.items() if name != "JMSXDeliveryCount"}
+    died = {
+        name.removeprefix(DEAD_LETTER): plain(value)
+        for name, value in message.annotations.items()
+        if name.startswith(DEAD_LETTER)
+    }
     return {
         "headers": {name: value for name, value in headers.items() if value is not None},
         "properties": properties,
+        **({"dead-letter": died} if died else {}),
         "type": type(message).__name__,
         "body": plain(message.body),
     }

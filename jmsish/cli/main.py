@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import signal
 import sys
 import traceback
@@ -30,6 +31,9 @@ examples:
 Each command explains itself: jmsish COMMAND --help
 Status: 0 done, 1 it failed (one line on standard error says why), 2 wrong usage.
 """
+
+CARET = re.compile(r":\n[^\n]*\n *\^")
+"""A selector with a caret below it, which says nothing in one line; the position stands before it in words."""
 
 
 def build_parser() -> OneLineParser:
@@ -91,7 +95,7 @@ def describe(error: BaseException) -> str:
     """One sentence: what the error says, and the name of its class where that is no everyday word."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    text = str(error) or type(error).__name__
+    text = CARET.sub("", str(error)) or type(error).__name__
     return f"{text} ({type(error).__name__})" if isinstance(error, (JMSError, TypeError)) else text
 
 

@@ -31,6 +31,8 @@ class OneLineParser(argparse.ArgumentParser):
         options.setdefault("allow_abbrev", False)
         super().__init__(*args, **options)
 
+    is_command = False
+    """One of a command of ours: what it does not know is its own affair, and its help is the one to look at."""
     takes_command = False
     """What comes after a ``--`` is a command line of its own, for ``namespace.command``."""
 
@@ -38,18 +40,20 @@ class OneLineParser(argparse.ArgumentParser):
         self.exit(2, f"jmsish: {message} (see {self.prog} --help)\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        if not self.takes_command:
-            return super().parse_known_args(args, namespace)
         words = list(args or ())
-        at = words.index("--") if "--" in words else len(words)
-        found, unknown = super().parse_known_args(words[:at], namespace)
-        found.command = words[at + 1 :]
+        at = words.index("--") if self.takes_command and "--" in words else len(words)
+        found, unknown = super().parse_known_args(words[:at] if self.is_command else args, namespace)
+        if self.is_command and unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        if self.takes_command:
+            found.command = words[at + 1 :]
         return found, unknown
 
 
 def add_command(commands: Any, name: str, run: Command, **texts: str) -> OneLineParser:
     """A command of the command line; `texts` are its help, description and epilog."""
     parser: OneLineParser = commands.add_parser(name, **texts)
+    parser.is_command = True
     parser.set_defaults(run=run)
     parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show an error's traceback")
     return parser
@@ -122,7 +126,10 @@ def url_with_options(url: str, options: Sequence[str]) -> str:
 
 
 def connect(arguments: argparse.Namespace) -> jmsish.Connection:
-    return jmsish.connect(url_with_options(arguments.url, arguments.option), **connection_options(arguments))
+    """The connection that the arguments ask for.  Raises `UsageError` for a wrong URL or option."""
+    url, options = url_with_options(arguments.url, arguments.option), connection_options(arguments)
+    read_target(url, options)
+    return jmsish.connect(url, **options)
 
 
 def destination(name: str) -> jmsish.Destination:

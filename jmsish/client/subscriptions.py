@@ -125,7 +125,9 @@ class Subscriptions:
             assert other.subscription is not None
             if other.subscription.shared != subscription.shared:
                 if not other.closed:
-                    raise IllegalStateError(f"{subscription.name!r} is in use as a {other.subscription}")
+                    raise IllegalStateError(
+                        f"the {other.subscription} has a consumer: no {subscription} can be had beside it"
+                    )
                 other.detach()  # the first names of both kinds are alike
 
     def _durable_consumers(self, name: str) -> list[ClientConsumer]:

@@ -101,7 +101,12 @@ class TemporaryNodes:
         return self.aliases.get(destination, destination)
 
     def delete(self, destination: Destination) -> Procedure[None]:
-        """Delete one of ours.  Raises `IllegalStateError` while a consumer reads it (jms rule 145)."""
+        """Delete one of ours.
+
+        Raises `IllegalStateError` while a consumer reads it, and after the close of the connection (jms rules 145, 30).
+        """
+        if self.connection.closed:
+            self.connection.check()
         destination = self.current(destination)
         node = self.nodes.get(destination)
         if node is None:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from jmsish.drivers.callbacks import Call
+from jmsish.drivers.callbacks import Call, as_given
 
 log = logging.getLogger("jmsish.client")
 
@@ -49,6 +49,6 @@ class CallbackTask:
                 if inspect.isawaitable(result):
                     await result
             except Exception:
-                log.exception("a callback of the application failed: %r", self._calling)
+                log.exception("a callback of the application failed: %r", as_given(self._calling))
             finally:
                 self._calling = None

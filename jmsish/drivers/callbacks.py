@@ -13,6 +13,11 @@ log = logging.getLogger("jmsish.client")
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
+def as_given(call: Any) -> Any:
+    """The callable that the application gave, where ours stands around it: that is the one it knows."""
+    return getattr(getattr(call, "__self__", None), "callback", call)
+
+
 class CallbackThread:
     """A thread that makes the calls of one blocking connection; it begins with the first."""
 
@@ -57,6 +62,6 @@ class CallbackThread:
             try:
                 self._calling(*args)
             except BaseException:  # a SystemExit too: it would end the callbacks of the whole connection
-                log.exception("a callback of the application failed: %r", self._calling)
+                log.exception("a callback of the application failed: %r", as_given(self._calling))
             finally:
                 self._calling = None

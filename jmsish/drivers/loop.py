@@ -139,8 +139,13 @@ class LoopDriver:
             self.nudge()
 
     async def wait(self, future: Future[T], deadline: float | None) -> T:
-        """The future's result.  Raises `OperationTimeoutError` when `deadline` passes first."""
+        """The future's result.  Raises `OperationTimeoutError` when `deadline` passes first, and, of a connection that
+        has ended for good, `ConnectionLostError`: no answer comes any more."""
         if not future.done():
+            if self._stopped:
+                peer = self.wire.peer if self.wire is not None else "the broker"
+                text = f"connection to {peer} has ended"
+                raise self.core.failure or ConnectionLostError(text, scope="connection")
             waiter = self.loop.create_future()
 
             def wake(_: Any = None) -> None:

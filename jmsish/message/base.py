@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from jmsish.destination import Destination, Prefixes
 from jmsish.errors import MessageFormatError, MessageNotWriteableError
 from jmsish.message import headers
-from jmsish.message.contents import fresh
+from jmsish.message.contents import check_body_type, fresh
 from jmsish.message.fields import MessageSource
 from jmsish.message.ids import correlation_id_text, id_from_text
 from jmsish.message.properties import Properties, TypedProperties
@@ -133,6 +133,7 @@ class Message(TypedProperties):
 
     def get_body(self, type: type[_T]) -> _T | None:
         """The body as ``type``, or ``None`` if there is none; ``MessageFormatError`` if it is not of that type."""
+        check_body_type(type)
         if not self.is_body_assignable_to(type):
             raise MessageFormatError(f"the body of a {self.__class__.__name__} cannot be had as {type.__name__}")
         found: _T | None = self.body if self._has_body() else None
@@ -140,6 +141,7 @@ class Message(TypedProperties):
 
     def is_body_assignable_to(self, type: type[Any]) -> bool:
         """Whether ``get_body(type)`` would give a value, or ``None``, and not raise."""
+        check_body_type(type)
         return not self._has_body() or isinstance(self.body, type)
 
     def _has_body(self) -> bool:

@@ -56,6 +56,13 @@ def _plain(value: Any) -> Any:
     return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else NotImplemented
 
 
+def check_body_type(kind: Any) -> type[Any]:
+    """What a body may be asked for as: a class.  Raises ``TypeError`` for anything else, ``list[int]`` for one."""
+    if not isinstance(kind, type) or hasattr(kind, "__origin__"):
+        raise TypeError(f"the type of a body is a class such as str, bytes or dict, not {kind!r}")
+    return kind
+
+
 # ---------------------------------------------------------------- single values, as JMS has them
 
 

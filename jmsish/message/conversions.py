@@ -173,7 +173,7 @@ def _convert_none(target: str, what: str) -> Any:
         return None
     if target == "char":
         raise TypeError(f"{what} is not there, or None: not a char")
-    raise NumberFormatError(f"{what} is not there, or None: not a {target}")
+    raise NumberFormatError(f"{what} is not there, or None: no {target}")
 
 
 def _java_char(value: str) -> Char:

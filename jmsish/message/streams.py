@@ -8,7 +8,7 @@ from typing import Any, ClassVar, overload
 from jmsish.errors import MessageEOFError, MessageFormatError
 from jmsish.message.base import UNREAD
 from jmsish.message.bodies import mismatch, read_body
-from jmsish.message.contents import fresh, item_value
+from jmsish.message.contents import check_body_type, fresh, item_value
 from jmsish.message.conversions import convert, written
 from jmsish.message.fields import AMQP_SEQUENCE, AMQP_VALUE
 from jmsish.message.sequential import Sequential, room
@@ -72,6 +72,7 @@ class StreamMessage(Sequential):
 
     def is_body_assignable_to(self, type: type[Any]) -> bool:
         """Never: a stream is read value by value."""
+        check_body_type(type)
         return False
 
     def _outgoing_body(self) -> tuple[int, Any]:

@@ -164,6 +164,9 @@ class QueueBrowser(Closing):
         """The selector, or None."""
         return self._selector
 
+    def __repr__(self) -> str:
+        return f"<QueueBrowser of {self._queue}{' closed' * self._closed}>"
+
     def __iter__(self) -> Iterator[Message]:
         """The messages that are available now, in queue order."""
         if self._closed:

@@ -120,6 +120,12 @@ def test_fewer_than_asked_for_is_status_1(broker: jmsish.EmbeddedBroker, complai
         (["send", "vm://x", "q", "--text"], "--file"),
         (["send", "vm://x", "q", "--json", "--envelope"], "choose one"),
         (["broker", "--port", "70000"], "port"),
+        (["send", "http://127.0.0.1", "q", "-m", "x"], "unknown scheme 'http'"),
+        (["send", "amqp://127.0.0.1?jms.prefech=1", "q", "-m", "x"], "prefetch"),
+        (["receive", "vm://x", "q", "--option", "prefetch=many"], "whole number"),
+        (["demo", "--url", "nowhere"], "no URL"),
+        (["browse", "vm://x", "q", "--deep"], "--deep (see jmsish browse --help)"),
+        (["freeze", "vm://x", "e", "--deep", "--", "true"], "--deep (see jmsish freeze --help)"),
         (["demo", "--url", "amqp://x", "--tcp"], "--url"),
         (["demo", "--trace", "0"], "--trace"),
         (["demo", "--trace", "9-5"], "--trace"),
@@ -136,8 +142,6 @@ def test_wrong_usage_is_status_2(arguments: list[str], words: str, complaint: Co
     ("arguments", "words"),
     [
         (["send", "amqp://127.0.0.1:1", "q", "-m", "x"], "127.0.0.1:1"),
-        (["send", "http://127.0.0.1", "q", "-m", "x"], "http"),
-        (["send", "amqp://127.0.0.1?jms.prefech=1", "q", "-m", "x"], "prefetch"),
         (["receive", "vm://nobody-is-called-so", "q"], "nobody-is-called-so"),
         (["send", "vm://x", "q", "--file", "/no/such/file"], "No such file"),
         (["demo", "/no/such/file"], "No such file"),
@@ -147,6 +151,27 @@ def test_wrong_usage_is_status_2(arguments: list[str], words: str, complaint: Co
 def test_failures_are_status_1(arguments: list[str], words: str, complaint: Complaint) -> None:
     status, error = complaint(*arguments)
     assert status == 1 and words in error
+
+
+def test_a_fault_in_a_selector_is_said_in_one_line(broker: jmsish.EmbeddedBroker, complaint: Complaint) -> None:
+    """Without the caret, which has no line to point into here."""
+    status, error = complaint("receive", broker.url, "q", "--selector", "weight > AND 1", "--timeout", "1")
+    assert status == 1 and "at position 10 of the selector (InvalidSelectorError)" in error and "^" not in error
+
+
+def test_a_dead_letter_says_why_it_is_one(broker: jmsish.EmbeddedBroker, run: Run) -> None:
+    broker.declare_queue("fragile", max_delivery_attempts=1, dead_letter="dead")
+    with jmsish.connect(broker.url) as connection:
+        session = connection.create_session(transacted=True)
+        fragile = session.create_queue("fragile")
+        session.create_producer(fragile).send("glass")
+        session.commit()
+        assert session.create_consumer(fragile).receive(timeout=5)
+        session.rollback()
+    printed = json.loads(run("browse", broker.url, "dead", "--json"))
+    assert printed["body"] == "glass" and printed["dead-letter"]["time"] > 0
+    told = {name: printed["dead-letter"][name] for name in ("from", "reason", "delivery-count", "times")}
+    assert told == {"from": "fragile", "reason": "max-delivery-attempts", "delivery-count": 1, "times": 1}
 
 
 def test_octets_that_are_no_text_are_named(broker: jmsish.EmbeddedBroker, complaint: Complaint) -> None:

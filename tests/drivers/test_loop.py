@@ -9,6 +9,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -471,3 +472,69 @@ def test_a_connection_dropped_with_its_loop_ends_and_warns(broker: jmsish.Embedd
         gc.collect()
     assert any(w.category is ResourceWarning and "without close" in str(w.message) for w in caught)
     assert not broker.connections()
+
+
+def test_nothing_is_waited_for_on_a_connection_that_has_ended(url: str) -> None:
+    """Whatever asks the broker after a close hears at once that there is none: no answer would come."""
+
+    async def scene() -> None:
+        connection = await aio.connect(url)
+        await connection.close()
+        with pytest.raises(jmsish.ConnectionLostError, match="has ended"):
+            await connection._driver.wait(Future(), None)
+
+    play(scene())
+
+
+def heard_by(consumer: aio.MessageConsumer, listener: Callable[[Any], Awaitable[Any]]) -> asyncio.Future[Any]:
+    """What a listener comes to with the first message that it gets."""
+    heard = asyncio.get_running_loop().create_future()
+
+    async def hear(message: Any) -> None:
+        try:
+            heard.set_result(await listener(message))
+        except Exception as error:
+            heard.set_exception(error)
+
+    consumer.listener = hear
+    return heard
+
+
+def test_what_a_listener_begins_and_waits_for_uses_its_session(url: str) -> None:
+    """`asyncio.wait_for` runs its call in a task of its own, up to Python 3.11: that one works for the listener."""
+
+    async def scene() -> None:
+        async with aio.connect(url) as connection:
+            session = await connection.create_session(transacted=True)
+            consumer = await session.create_consumer(session.create_queue("q"))
+            replies = await session.create_producer(session.create_queue("replies"))
+
+            async def listener(message: Any) -> None:
+                await asyncio.create_task(replies.send("reply"))
+                await asyncio.create_task(session.create_consumer(session.create_queue("another")))
+                await asyncio.create_task(session.commit())
+                await asyncio.create_task(consumer.close())
+
+            heard = heard_by(consumer, listener)
+            sender = await connection.create_session()
+            await (await sender.create_producer(sender.create_queue("q"))).send("m1")
+            await heard
+            assert await drain(sender, "replies") == ["reply"] and not await drain(sender)
+
+    play(scene())
+
+
+def test_a_context_too_makes_a_consumer_in_a_task_of_its_listener(url: str) -> None:
+    async def scene() -> None:
+        async with aio.create_context(url) as context:
+            consumer = await context.create_consumer(context.create_queue("q"))
+
+            async def listener(message: Any) -> Any:
+                return await asyncio.create_task(context.create_consumer(context.create_queue("another")))
+
+            heard = heard_by(consumer, listener)  # type: ignore[arg-type]
+            async with aio.create_context(url) as other:
+                await (await other.create_producer()).send(other.create_queue("q"), "m1")
+            assert (await heard).destination.name == "another"
+
+    play(scene())

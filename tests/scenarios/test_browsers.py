@@ -137,3 +137,11 @@ async def test_what_cannot_be_browsed(face: Face) -> None:
         await session.create_browser("orders")
     await session.close()
     assert isinstance(await outcome(session.create_browser(play.destination)), jmsish.IllegalStateError)
+
+
+async def test_a_browser_says_what_it_looks_into(face: Face) -> None:
+    play = await stage(face, "auto")
+    browser = await play.session.create_browser(play.destination)
+    assert repr(browser) == f"<QueueBrowser of {play.destination}>"
+    await browser.close()
+    assert repr(browser) == f"<QueueBrowser of {play.destination} closed>"

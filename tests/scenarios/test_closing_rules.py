@@ -93,6 +93,22 @@ async def test_rule_30_after_close_everything_is_illegal(face: Face) -> None:
     assert play.connection.is_closed and not play.connection.is_started
 
 
+@pytest.mark.parametrize("closing", ["producer", "session", "connection"])
+async def test_rule_30_a_closed_producer_takes_no_settings(face: Face, closing: str) -> None:
+    """30: its setters raise whatever of its parents was closed; what it was told before can still be read."""
+    play = await stage(face, "auto")
+    producer = await play.session.create_producer(play.destination)
+    producer.priority = 7
+    await {"producer": producer, "session": play.session, "connection": play.connection}[closing].close()
+    for name, value in {
+        "priority": 3, "time_to_live": 1, "delivery_delay": 1, "delivery_mode": jmsish.DeliveryMode.NON_PERSISTENT,
+        "disable_message_id": True, "disable_message_timestamp": True,
+    }.items():  # fmt: skip
+        with pytest.raises(jmsish.IllegalStateError):
+            setattr(producer, name, value)
+    assert producer.priority == 7 and not producer.time_to_live and not producer.disable_message_id
+
+
 async def test_rule_30_closed_after_a_loss(face: Face) -> None:
     """30: a lost connection says why it was lost; closed, it says that it is closed, with the loss as the cause."""
     play = await stage(face, "auto", cuttable=True)

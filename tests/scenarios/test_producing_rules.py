@@ -36,6 +36,41 @@ async def delivered(play: Any, *args: Any, **arguments: Any) -> Any:
     return message
 
 
+async def test_a_completion_that_raises_is_told_by_its_own_name(face: Face, caplog: pytest.LogCaptureFixture) -> None:
+    """In the log: the callable that the application gave, and not one that stands around it; the others go on."""
+    play = await stage(face, "auto")
+    producer = await play.session.create_producer(play.destination)
+    told: list[Any] = []
+
+    def fails(message: Any, error: Any) -> None:
+        raise ValueError("mine")
+
+    await producer.send("m1", on_completion=fails)
+    await producer.send("m2", on_completion=lambda message, error: told.append(message.body))
+    await producer.close()
+    said = [record.getMessage() for record in caplog.records if record.exc_info]
+    assert len(said) == 1 and "fails" in said[0] and "Completion" not in said[0] and told == ["m2"]
+
+
+@pytest.mark.parametrize("wrong", [[("a", 1)], "a", 5], ids=repr)
+async def test_properties_of_a_send_are_a_mapping(face: Face, wrong: Any) -> None:
+    play = await stage(face, "auto")
+    producer = await play.session.create_producer(play.destination)
+    with pytest.raises(TypeError, match="properties is a mapping"):
+        await producer.send("m1", properties=wrong)
+    await play.queue.comes_to(0)
+
+
+@pytest.mark.parametrize("wrong", [9, "PERSISTENT", None], ids=repr)
+async def test_what_is_no_mode_is_told_which_there_are(face: Face, wrong: Any) -> None:
+    play = await stage(face, "auto")
+    producer = await play.session.create_producer(play.destination)
+    with pytest.raises(ValueError, match=r"no DeliveryMode: there are NON_PERSISTENT \(1\), PERSISTENT \(2\)"):
+        producer.delivery_mode = wrong
+    with pytest.raises(ValueError, match=r"no AcknowledgeMode: there are TRANSACTED \(0\), AUTO \(1\), CLIENT \(2\)"):
+        await play.connection.create_session(acknowledge_mode=wrong)
+
+
 # -- transactions and completions ----------------------------------------------------------------------------------
 
 

@@ -51,6 +51,19 @@ async def test_rule_113_each_message_goes_to_one_consumer(face: Face) -> None:
 # --- bodies
 
 
+@pytest.mark.parametrize("mode", ["auto", "transacted"])
+@pytest.mark.parametrize("wrong", ["str", None, list[int], str | bytes], ids=str)
+async def test_what_is_no_type_of_a_body_is_refused_before_anything_is_received(
+    face: Face, wrong: Any, mode: str
+) -> None:
+    play = await stage(face, mode, "m1")
+    consumer = await play.consumer()
+    with pytest.raises(TypeError, match="the type of a body is a class such as str"):
+        await consumer.receive_body(wrong, timeout=5)
+    message = await consumer.receive(timeout=5)
+    assert message.body == "m1" and message.delivery_count == 1
+
+
 @pytest.mark.parametrize("mode", [*BY_ITSELF, *BY_CALL])
 async def test_rule_115_bodies(face: Face, mode: str) -> None:
     """Of text, octets, maps and objects, as the type asked for or one that it is."""

@@ -120,6 +120,16 @@ async def test_rule_146_after_delete_it_is_gone(face: Face, sort: str) -> None:
 
 
 @pytest.mark.parametrize("sort", SORTS)
+async def test_rule_30_after_the_close_of_its_connection_it_cannot_be_deleted(face: Face, sort: str) -> None:
+    """It went with the connection; that is said at once, and nobody waits for a broker that is not there."""
+    play = await client(face)
+    place = await make(play, sort)
+    await play.close()
+    with pytest.raises(jmsish.IllegalStateError, match="the connection is closed"):
+        await place.delete()
+
+
+@pytest.mark.parametrize("sort", SORTS)
 async def test_rule_146_what_is_in_it_goes_too(face: Face, sort: str) -> None:
     """A deleted queue owns nothing any more; a new one begins empty."""
     play = await client(face)

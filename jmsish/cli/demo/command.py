@@ -33,6 +33,7 @@ from jmsish.cli.parsing import (
     add_connection_arguments,
     connection_options,
     positive,
+    read_target,
     seconds,
     url_with_options,
     whole,
@@ -171,9 +172,10 @@ def prepare(arguments: argparse.Namespace, file: OrderFile, stack: ExitStack) ->
     plan = Plan(total, arguments.fail_every, arguments.max_attempts)
     queues = Queues.named(f"jmsish-demo-{uuid.uuid4().hex[:8]}")
     own = arguments.url is None
-    url = start_broker(arguments, queues, stack) if own else arguments.url
+    url = url_with_options(start_broker(arguments, queues, stack) if own else arguments.url, arguments.option)
+    read_target(url, {})
     return Run(
-        url=url_with_options(url, arguments.option),
+        url=url,
         orders=file.orders,
         plan=plan,
         ledger=Ledger(total, arguments.max_attempts, broker_limit=own),
