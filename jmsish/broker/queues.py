@@ -205,10 +205,12 @@ class Queue:
         if settings.overflow != "reject":
             return None
         if settings.max_messages and self.depth + messages > settings.max_messages:
-            return f"the queue {self.name!r} is full: {self.depth} messages, at most {settings.max_messages}"
-        if settings.max_octets and self.octets + octets > settings.max_octets:
-            return f"the queue {self.name!r} is full: {self.octets} octets, at most {settings.max_octets}"
-        return None
+            said = f"{self.depth} messages and {messages} more, at most {settings.max_messages}"
+        elif settings.max_octets and self.octets + octets > settings.max_octets:
+            said = f"{self.octets} octets and {octets} more, at most {settings.max_octets}"
+        else:
+            return None
+        return f"the queue {self.name!r} is full: {said}"
 
     @property
     def is_full(self) -> bool:

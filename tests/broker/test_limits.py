@@ -27,6 +27,7 @@ def test_reject(world: World) -> None:
     ((outcome,),) = answers[2:]
     assert isinstance(outcome, Rejected) and outcome.error is not None
     assert outcome.error.condition == "amqp:resource-limit-exceeded"
+    assert outcome.error.description == "the queue 'q' is full: 2 messages and 1 more, at most 2"
     receiver = peer.receiver(credit=1)
     receiver.accept(receiver.take())
     assert peer.sender().send("m3") == [[ACCEPTED]]
