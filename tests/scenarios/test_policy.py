@@ -205,3 +205,13 @@ async def test_a_full_queue_that_blocks_holds_a_producer_without_a_destination_b
     message = await consumer.receive(timeout=5)
     assert message is not None and message.body == "m1"
     await task
+
+
+@pytest.mark.parametrize("face", ["sync-vm", "aio-vm"], indirect=True)
+async def test_over_vm_a_name_is_believed_without_a_password(face: Face) -> None:
+    """The name that is given is the user, and nobody asks for a proof, also where there are users with passwords."""
+    face.broker_with(config={"users": {"ann": {"password": "secret"}}, **policy(sources=["${user}.*"])})
+    session = await (await face.connect(username="ann")).create_session()
+    await session.create_consumer(session.create_queue("ann.orders"))
+    with pytest.raises(JMSSecurityError, match=LINK):
+        await session.create_consumer(session.create_queue("joe.orders"))
