@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -50,9 +51,17 @@ class Checked:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        for each in dataclasses.fields(self):  # type: ignore[arg-type]  # the heirs are the dataclasses
-            value = each.metadata["kind"].check(each.name, getattr(self, each.name))
-            object.__setattr__(self, each.name, value)
+        kind: Any = type(self)
+        for name, default, check in _fields(kind):
+            value = getattr(self, name)
+            if value is not default:  # which is as the check would leave it
+                object.__setattr__(self, name, check(name, value))
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, Any, Callable[[str, Any], Any]], ...]:
+    """Of each field of a class of options its name, its default and the check of its kind."""
+    return tuple((each.name, each.default, each.metadata["kind"].check) for each in dataclasses.fields(kind))
 
 
 def count(minimum: int, maximum: int = (1 << 31) - 1, *, optional: bool = False) -> Kind:

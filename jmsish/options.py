@@ -331,7 +331,8 @@ def parse_url(
         host, name, key = read_connection_string(url)
         url, username, password = f"amqps://{host}", username or name, password or key
     reconnect = {name: options.pop(name) for name in _FAILOVER_FIELDS if name in options}
-    make_options(options)
+    if options:
+        make_options(options)
     given = {"username": username, "password": password, "client_id": client_id}
     keywords = {**{name: value for name, value in given.items() if value is not None}, **options}
     if url.partition(":")[0] == "failover":

@@ -1,4 +1,4 @@
-"""What all tests share: how much hypothesis may do, and what the garbage collector looks at.
+"""What all tests share: how much hypothesis may do, what the garbage collector looks at, and who runs which.
 
 The gate is reproducible: with the profile ``default`` every run of one state of the tests tries the same examples, so a
 change is judged by what it changed and never by luck (``derandomize``; nothing is read from ``.hypothesis`` either).
@@ -13,6 +13,7 @@ import gc
 import os
 from collections.abc import Generator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -39,3 +40,13 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``-n`` and ``--dist loadgroup``."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from tests.distribution import FileByFile  # pytest-xdist is there
+
+    return FileByFile(config, log)

@@ -37,6 +37,14 @@ def test_defaults() -> None:
     assert {name: getattr(options, name) for name in DEFAULTS} == DEFAULTS
 
 
+@pytest.mark.parametrize("kind", [ConnectionOptions, FailoverOptions])
+def test_defaults_are_as_their_checks_leave_them(kind: type) -> None:
+    """A default is not checked when options are made."""
+    for field in dataclasses.fields(kind):
+        kept = field.metadata["kind"].check(field.name, field.default)
+        assert (type(kept), kept) == (type(field.default), field.default)
+
+
 def test_options_are_frozen_and_keywords_only() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         ConnectionOptions().prefetch = 5  # type: ignore[misc]
