@@ -333,6 +333,10 @@ class ClientProducer(Reattaching):
         """Detach, once every outcome somebody waits for has come."""
         if self.closed:
             return
+        if self.session.closed:  # its link goes with the session, which waits for what was sent
+            self.closed = True
+            yield from self.session.until_ended()
+            return
         if self.kept and self.failure is None:
             try:
                 yield from self.session.connection.until_online(self.session.connection.close_deadline())

@@ -463,6 +463,11 @@ class ClientSession:
             yield self.ended, self.connection.close_deadline()
         self.connection.sessions.discard(self)
 
+    def until_ended(self) -> Procedure[None]:
+        """Wait for the end of a session that is being closed, by whomever; once it is closed there is nothing to do."""
+        if self.failure is None and self in self.connection.sessions:
+            yield self.ended, self.connection.close_deadline()
+
     def _give_all_back(self) -> Procedure[None]:
         for producer in list(self.producers):
             if producer.link is not None:

@@ -23,7 +23,8 @@ class CallbackThread:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._calls: SimpleQueue[Call | threading.Event | None] = SimpleQueue()
+        self._over = False
         self._thread: threading.Thread | None = None
         self._calling: Callable[..., Any] | None = None
 
@@ -46,18 +47,19 @@ class CallbackThread:
         if self._thread is None or threading.current_thread() is self._thread:
             return
         returned = threading.Event()
-        self._calls.put((returned.set, ()))
-        returned.wait(timeout)
+        self._calls.put(returned)
+        if not self._over:  # else nobody may see it any more, and all calls have returned
+            returned.wait(timeout)
 
     def end(self) -> None:
         """No further calls.  Waits for nothing."""
         self._calls.put(None)
 
     def _run(self) -> None:
-        while True:
-            call = self._calls.get()
-            if call is None:
-                return
+        while (call := self._calls.get()) is not None:
+            if isinstance(call, threading.Event):
+                call.set()
+                continue
             self._calling, args = call
             try:
                 self._calling(*args)
@@ -65,3 +67,8 @@ class CallbackThread:
                 log.exception("a callback of the application failed: %r", as_given(self._calling))
             finally:
                 self._calling = None
+        self._over = True
+        while not self._calls.empty():  # who came to wait meanwhile
+            late = self._calls.get()
+            if isinstance(late, threading.Event):
+                late.set()

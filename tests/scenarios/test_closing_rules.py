@@ -63,6 +63,24 @@ async def test_rule_29_close_twice_is_silent(face: Face, lost: bool) -> None:
         await thing.close()
 
 
+@pytest.mark.parametrize("parent", ["session", "connection"])
+@pytest.mark.parametrize("mode", ["auto", "transacted"])
+async def test_rule_29_what_was_closed_with_its_parent_closes_silently(face: Face, mode: str, parent: str) -> None:
+    """29: as in a `finally` that closes in another order; and at once, for there is nothing to wait for."""
+    play = await stage(face, mode, "m1", close_timeout=None)
+    session, place = play.session, play.destination
+    relay, producer, idle = [await session.create_producer(where) for where in (None, place, place)]
+    consumer, browser = await play.consumer(), await session.create_browser(place)
+    await producer.send("m2", on_completion=lambda message, error: None)
+    await relay.send("m3", destination=place)
+    await expect(consumer, "m1")
+    await {"session": session, "connection": play.connection}[parent].close()
+    for thing in (producer, relay, idle, consumer, browser, session, play.connection, producer):
+        await thing.close()
+    for use in (session.commit, session.rollback, lambda: producer.send("m4")):
+        assert isinstance(await outcome(use()), jmsish.IllegalStateError)
+
+
 async def test_rule_30_after_close_everything_is_illegal(face: Face) -> None:
     """30: what makes values raises too, and so do setters; what only tells of the closed object does not."""
     play = await stage(face, "auto", "m1")
