@@ -64,6 +64,7 @@ def test_a_loop_waits_for_an_answer():
     async def wait() -> int:
         driver = LoopDriver.__new__(LoopDriver)
         driver.loop = asyncio.get_running_loop()
+        driver._stopped = False
         answer: Answer[int] = Answer()
         driver.loop.call_soon(settle, answer, 7)
         return await driver.wait(answer, None)
