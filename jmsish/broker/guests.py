@@ -102,7 +102,11 @@ class Guest:
         acts = self.acts
         while events:
             for event in events:
-                acts[event[0]](self, *event[1:])
+                if len(event) == 3:  # nearly all: a message that has come
+                    kind, one, other = event
+                    acts[kind](self, one, other)
+                else:
+                    acts[event[0]](self, *event[1:])
             events.clear()
             # An answer that the peer cannot take ends what it was for.
             events = self._at_hand = self.engine.take_events()

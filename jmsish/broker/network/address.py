@@ -81,9 +81,9 @@ class Address:
         """Where one goes that came whole, unless others of it wait, or are about to be served: they have their turn."""
         if self._woken or self.is_multicast:
             return None
-        nearest = self.receivers or branch.nearest_ways()
+        nearest = self.receivers or branch.nearest or branch.nearest_ways()
         if len(nearest) == 1:
-            return nearest[0] if nearest[0].can_take else None
+            return nearest[0] if nearest[0].can_take else None  # one that is gone cannot
         targets = self._closest(branch)
         return targets[0] if targets else None
 

@@ -288,8 +288,8 @@ class RouterConnection(Guest):
             terminal.flowed()
 
     def _delivered(self, link: Link, delivery: Delivery) -> None:
-        terminal = link.context
-        if isinstance(terminal, (Ingress, Listener, RelayIn)) and not terminal.over:
+        terminal: Ingress | Listener | RelayIn | None = link.context
+        if terminal is not None and not terminal.over:
             terminal.delivered(delivery)
 
     def _partial(self, link: Link, delivery: Delivery) -> None:

@@ -35,9 +35,12 @@ class Crossing(Copy):
         source = self.source
         if source is None:
             return
-        self.sender.tell(source, state, settled)
+        sender = self.sender
+        sender.tell(source, state, settled)
         if settled:
-            self._finish(source)
+            source.context = self.source = self.delivery = None
+            self.over = True
+            sender.crossed()
         else:
             self.state = state
 

@@ -62,7 +62,10 @@ class Egress:
         link = self.link
         if link.credit <= 0 or self.amid is not None or self.gone or self.queue:
             return False
-        return self._has_room()
+        if link.session.backlog or self.connection.engine.out_size >= FULL:
+            self.connection.stall(self.address.wake)
+            return False
+        return True
 
     @property
     def can_queue(self) -> bool:

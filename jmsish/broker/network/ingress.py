@@ -52,7 +52,7 @@ SHUT, OPEN, LINGERING = range(3)
 class Branch:
     """The messages of one incoming link for one address, and the links they leave for neighbours on (R4)."""
 
-    __slots__ = ("_refused", "_ways", "address", "in_flight", "ingress", "onward", "waiting")
+    __slots__ = ("_refused", "address", "in_flight", "ingress", "nearest", "onward", "waiting")
 
     def __init__(self, ingress: Ingress, address: Address) -> None:
         self.ingress = ingress
@@ -60,7 +60,7 @@ class Branch:
         self.waiting: deque[Passage] = deque()
         self.in_flight = 0
         self.onward: dict[RouterConnection, Egress] = {}
-        self._ways: list[Egress] | None = None
+        self.nearest: list[Egress] | None = None
         """Those to the nearest, until the reach of the address changes."""
         self._refused: dict[RouterConnection, DeliveryState] = {}
         """Neighbours that have refused the link, or ended it: no way, for a while; and what messages hear of it."""
@@ -137,7 +137,7 @@ class Branch:
 
     def _refuse(self, neighbour: RouterConnection, error: AmqpError | None) -> None:
         node = self.address.node
-        self._ways = None
+        self.nearest = None
         if neighbour in self._refused:
             return
         state = self._refused[neighbour] = RELEASED if error is None else Rejected(error)
@@ -153,7 +153,7 @@ class Branch:
 
     def nearest_ways(self) -> list[Egress]:
         """The links to the neighbours over which it is nearest."""
-        ways = self._ways
+        ways = self.nearest
         if ways is not None:
             for egress in ways:
                 if egress.gone:
@@ -161,7 +161,7 @@ class Branch:
             else:
                 return ways
         ways = self.links(nearest=True)
-        self._ways = ways
+        self.nearest = ways
         return ways
 
     def reach_changed(self, *, torn: bool) -> None:
@@ -175,7 +175,7 @@ class Branch:
 
     def _look_again(self, state: DeliveryState, *, torn: bool) -> None:
         """Where messages can go has changed."""
-        self._ways = None
+        self.nearest = None
         if not self.is_reachable:
             waiting, self.waiting = self.waiting, deque()
             for passage in waiting:
@@ -186,9 +186,11 @@ class Branch:
 
     def tell(self, delivery: Delivery, state: DeliveryState | None, settled: bool) -> None:
         """What the sender is to hear of a delivery."""
-        if not self.ingress.over:
+        ingress = self.ingress
+        if not ingress.over:
             delivery.link.session.disposition(delivery, state, settled)
-            self.ingress.connection.touched()
+            connection = ingress.connection
+            connection.node.touch(connection)
 
     def took(self) -> None:
         """Some of a large one was taken."""
@@ -203,8 +205,9 @@ class Branch:
     def crossed(self) -> None:
         """The same of one that has crossed at once."""
         self.in_flight -= 1
-        self.ingress.finished()
-        if not self.in_flight and self.ingress.over:
+        ingress = self.ingress
+        ingress.finished()
+        if ingress.over and not self.in_flight:
             self.close()
 
     def forsaken(self) -> None:
@@ -220,7 +223,7 @@ class Branch:
         self.address.remove_branch(self)
         if self._refused:
             self.address.node.dismiss(self)
-        self._ways = None
+        self.nearest = None
         onward, self.onward = self.onward, {}
         for egress in onward.values():
             egress.close()
