@@ -32,6 +32,7 @@ from jmsish.engine.codec import MessageTemplate, encode_for_send
 from jmsish.engine.engine import Engine
 from jmsish.engine.frame_trace import engine_kind
 from jmsish.engine.session import INCOMING_WINDOW
+from jmsish.engine.sharing import SHARED_WINDOWS
 from jmsish.engine.streaming import STREAM_FRAME, STREAM_WINDOW
 from jmsish.errors import IllegalStateError, JMSError
 from jmsish.events import ConnectionEvent
@@ -130,7 +131,12 @@ def make_engine(
         incoming_window=STREAM_WINDOW if streams else INCOMING_WINDOW,
         idle_timeout=None if trusted else options.idle_timeout or None,
         desired_capabilities=DESIRED,
-        properties={"product": "jmsish", "version": VERSION, "platform": f"Python {sys.version.split()[0]}"},
+        properties={
+            "product": "jmsish",
+            "version": VERSION,
+            "platform": f"Python {sys.version.split()[0]}",
+            SHARED_WINDOWS: True,
+        },
         sasl=sasl_client(target, token, ssl_context),
     )
 

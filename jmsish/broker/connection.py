@@ -107,13 +107,13 @@ class ServerConnection(Guest, Temporaries):
         for consumer in stalled:
             if consumer.gone:
                 continue
-            if consumer.link.session.backlog or consumer.is_full:
+            if consumer.link.session.blocks(consumer.link) or consumer.is_full:
                 self.stalled.append(consumer)
             else:
                 ask(consumer)
         half_sent, self.half_sent = self.half_sent, []
         for consumer, delivery, entry in half_sent:
-            if consumer.link.session.backlog or consumer.link.held:
+            if consumer.link.session.blocks(consumer.link) or consumer.link.held:
                 self.half_sent.append((consumer, delivery, entry))
             elif delivery not in consumer.link.unsent:
                 consumer.settle_sent(entry)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING, Final
 
+from jmsish.broker.network.doors import ID_PROPERTY
 from jmsish.engine.frames import MIN_MAX_FRAME_SIZE
 from jmsish.engine.outcomes import AmqpError
+from jmsish.engine.sharing import SHARED_WINDOWS, agree
 from jmsish.types import Symbol, UInt
 
 if TYPE_CHECKING:
@@ -46,6 +48,9 @@ def admit(connection: ServerConnection) -> None:
         engine.open()
         connection.close(error)
         return
+    if ID_PROPERTY in (remote.properties or {}):
+        engine.properties = {**(engine.properties or {}), SHARED_WINDOWS: True}
+        agree(engine)
     broker.opened(connection)
     open_granted(connection.engine, connection.grant)
 

@@ -98,14 +98,18 @@ class OutgoingLink(Consumer):
         if link.credit <= 0:
             return False
         session = link.session
-        if self.connection.room > 0 and not session.backlog and len(session.outgoing) < self._most_unsettled:
+        if (
+            self.connection.room > 0
+            and not (session.backlog and session.blocks(link))
+            and len(session.outgoing) < self._most_unsettled
+        ):
             return True
         self.connection.stalled.append(self)
         return False
 
     def lacks_room(self) -> bool:
         link = self.link
-        return link.credit > 0 and (self.connection.room <= 0 or bool(link.session.backlog))
+        return link.credit > 0 and (self.connection.room <= 0 or link.session.blocks(link))
 
     @property
     def is_full(self) -> bool:
@@ -166,7 +170,7 @@ class OutgoingLink(Consumer):
 
     def presettled_sent(self, delivery: Delivery | None, entry: Entry) -> None:
         """A pre-settled message is sent, or its transaction committed: nothing stays acquired, once all frames left."""
-        if delivery is not None and self.link.session.backlog:
+        if delivery is not None and self.link.session.blocks(self.link):
             self.connection.half_sent.append((self, delivery, entry))
         else:
             self.settle_sent(entry)

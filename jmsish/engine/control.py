@@ -15,6 +15,7 @@ from .frames import MIN_MAX_FRAME_SIZE
 from .limits import SHORTEST_IDLE_TIME_OUT
 from .performatives import BEGIN, CLOSE, END, OPEN, Begin, read_begin, read_error, read_open
 from .session import EngineSession
+from .sharing import agree
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -54,6 +55,7 @@ def take_open(engine: Engine, channel: int, fields: list[Any]) -> None:
     engine.remote = remote
     engine.max_frame_out = max(min(remote.max_frame_size, LARGEST_FRAME), MIN_MAX_FRAME_SIZE)
     engine.frames_limit = engine.max_frame_size
+    agree(engine)
     if not engine.local_closed:
         engine.report((OPENED,))
 

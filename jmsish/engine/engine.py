@@ -124,6 +124,7 @@ class Engine(Endpoint):
         self._chunks: list[bytes] = []
         self._chunked = self._needed = 0
         self.remote_link_count = 0
+        self.shares_windows = False
         self._answered = 0  # Octets of answers that were given and not taken.
         self.frames_limit = MIN_MAX_FRAME_SIZE  # W13: until the peer's open.
 
@@ -187,7 +188,7 @@ class Engine(Endpoint):
         for session in sessions:
             if session.batch_state is not None:
                 session.flush_dispositions()
-            if session.low_mark < 0 and not session.held_back:
+            if session.low_mark < 0 and not (session.held_back and session.share is None):
                 session.write_flow()
 
     def tick(self, now: float) -> float | None:

@@ -42,6 +42,7 @@ from .values import DecodeError
 
 if TYPE_CHECKING:
     from .session import EngineSession
+    from .sharing import Share
 
 __all__ = ["TAKERS"]
 
@@ -268,6 +269,8 @@ def take_transfer(session: EngineSession, data: bytes, pos: int, end: int) -> No
     fields, pos = read_fields(data, pos, end)
     fields = _checked(fields, _TRANSFER_FIELDS, "transfer")
     link = _link_at(session, fields[0], "transfer")
+    if session.share is not None and (fields[5] or link.current is not None):
+        _count_share(session, session.share)
     if link.is_sender:
         raise SessionFault(NOT_ALLOWED, f"a transfer on handle {fields[0]}, where the peer receives")
     if link.discarding:
@@ -281,6 +284,14 @@ def take_transfer(session: EngineSession, data: bytes, pos: int, end: int) -> No
     else:
         _further_frame(delivery, fields)
     _add(link, delivery, fields, data[pos:end])
+
+
+def _count_share(session: EngineSession, share: Share) -> None:
+    """A frame of a large message: the peer hears of the window after each half of its share, unless it is held back."""
+    share.came += 1
+    if share.wants_flow and not session.held_back and session.low_mark >= 0:
+        session.low_mark = -1
+        session.engine.unflushed.append(session)
 
 
 def _discard(link: Link, size: int) -> None:

@@ -28,6 +28,9 @@ __all__ = ["OUTPUT_LIMIT", "Outgoing", "resume", "resume_held", "withdraw"]
 _pack_header = HEADER.pack
 _MASK = 0xFFFFFFFF
 
+_FRAME_ALLOWANCE = 64
+"""What a transfer takes at most beside its payload, its state and its tag."""
+
 OUTPUT_LIMIT = 1 << 20
 """With so many octets of output waiting to be taken, no further frame of a large message is made."""
 
@@ -58,24 +61,36 @@ class Outgoing:
                     engine.throttled.append(session)
                 return False
             if self.delivery.aborted:
-                self._emit(session, self._performative(more=False, aborted=True), b"")
+                self._emit(session, self._performative(more=False, aborted=True), b"", more=False)
                 return True
-            if not self.started:
-                self.begin(session)
-            # `more` takes one octet either way, so the room is the same for the last frame as for the others; that
-            # there is room at all was seen to when the delivery was sent.
-            performative = self._performative(more=True)
-            room = engine.max_frame_out - 8 - len(performative)
-            rest = size - self.offset
-            last = rest <= room
-            if last:
-                performative = self._performative(more=False)
-            part = self._part(min(room, rest))
-            self.offset += len(part)
-            self._emit(session, performative, part)
-            if last:
+            if session.share is not None and session.share.is_used_up and self._is_large(size):
+                return False
+            if self._write_frame(session, size):
                 return True
         return False
+
+    def _is_large(self, size: int) -> bool:
+        """Whether it takes more than one frame; where that is close, that it does."""
+        state = self.delivery.state
+        said = len(self.delivery.tag) + (0 if state is None else len(state.encoded))
+        return self.started or size + said + _FRAME_ALLOWANCE > self.delivery.link.session.engine.max_frame_out
+
+    def _write_frame(self, session: EngineSession, size: int) -> bool:
+        """Write the next frame; whether it is the last."""
+        if not self.started:
+            self.begin(session)
+        # `more` takes one octet either way, so the room is the same for the last frame as for the others; that
+        # there is room at all was seen to when the delivery was sent.
+        performative = self._performative(more=True)
+        room = session.engine.max_frame_out - 8 - len(performative)
+        rest = size - self.offset
+        last = rest <= room
+        if last:
+            performative = self._performative(more=False)
+        part = self._part(min(room, rest))
+        self.offset += len(part)
+        self._emit(session, performative, part, more=not last)
+        return last
 
     def _part(self, size: int) -> bytes:
         """The next so many octets; all of a payload is the payload itself."""
@@ -115,9 +130,11 @@ class Outgoing:
             TRUE if aborted else NULL,
         )
 
-    def _emit(self, session: EngineSession, performative: bytes, part: bytes) -> None:
+    def _emit(self, session: EngineSession, performative: bytes, part: bytes, *, more: bool) -> None:
         if session.batch_state is not None:
             session.flush_dispositions()
+        if session.share is not None and (more or self.started):
+            session.share.under_way.append(session.next_outgoing_id)
         self.started = True
         session.remote_left -= 1
         size = 8 + len(performative) + len(part)

@@ -31,6 +31,7 @@ from .link import Link
 from .outgoing import Outgoing
 from .performatives import encode_begin, encode_disposition, encode_end, encode_flow
 from .serial import serial_difference
+from .sharing import Share, pump
 from .states import AmqpError, DeliveryState
 from .termini import Terminus
 
@@ -92,6 +93,7 @@ class EngineSession(Endpoint):
         "remote_handle_max",
         "remote_left",
         "remote_links",
+        "share",
         "unread",
         "wanted",
     )
@@ -120,6 +122,7 @@ class EngineSession(Endpoint):
         # Of deliveries read while they arrive (`streaming`): octets not read, who waits, whether no window is granted.
         self.unread = self.wanted = 0
         self.held_back = False
+        self.share = Share() if engine.shares_windows else None
         self.remote_left = 0
         self.remote_end = self.initial_outgoing_id = next_outgoing_id
         self.remote_handle_max = _MASK
@@ -155,6 +158,13 @@ class EngineSession(Endpoint):
         sent = self.next_outgoing_id
         self.remote_left = serial_difference(following, sent) + window
         self.remote_end = (sent + self.remote_left) & _MASK
+        if self.share is not None:
+            self.share.heard(following, window)
+
+    def blocks(self, link: Link) -> bool:
+        """Whether what is sent on a link now would wait behind something else than what was passed over (`sharing`)."""
+        share, waiting = self.share, len(self.backlog)
+        return waiting > 0 and (share is None or waiting > len(share.passed) or link in share.passed)
 
     # -- begin and end -------------------------------------------------------------------------------------------------
 
@@ -353,12 +363,18 @@ class EngineSession(Endpoint):
         """The four session fields of a flow; to write them opens the incoming window wide."""
         known = self.remote_open or self.remote_closed
         following = self.next_incoming_id
+        share, window = self.share, self.incoming_window
+        if share is not None:
+            share.told(self.held_back)
         if self.held_back:
-            return following if known else None, self.incoming_left, self.next_outgoing_id, OUTGOING_WINDOW
-        self.incoming_left = self.incoming_window
-        self.incoming_end = (following + self.incoming_window) & _MASK
-        self.low_mark = self.incoming_window // 2
-        return following if known else None, self.incoming_window, self.next_outgoing_id, OUTGOING_WINDOW
+            if share is None:
+                return following if known else None, self.incoming_left, self.next_outgoing_id, OUTGOING_WINDOW
+            window //= 2  # of large messages nothing comes within that; what may come already may still come
+        if self.incoming_left < window or not self.held_back:
+            self.incoming_left = window
+            self.incoming_end = (following + window) & _MASK
+        self.low_mark = window // 2
+        return following if known else None, window, self.next_outgoing_id, OUTGOING_WINDOW
 
     # -- dispositions --------------------------------------------------------------------------------------------------
 
@@ -458,19 +474,7 @@ class EngineSession(Endpoint):
 
     def pump(self) -> None:
         """Write what waits, as far as window and credit go."""
-        backlog = self.backlog
-        while backlog and self.remote_left > 0 and not self.mute and not self.engine.mute:
-            item = backlog[0]
-            link = item.delivery.link
-            if not item.started and link.credit + link.queued <= 0:
-                # The peer took credit back for what was still waiting here: it waits for new credit.
-                link.held.append(backlog.popleft())
-                continue
-            if not item.write(self):
-                return
-            backlog.popleft()
-            if link.awaiting_drain:
-                link.drained()
+        pump(self)
 
     def abort(self, delivery: Delivery) -> None:
         """Give up an outgoing delivery of which frames are still to be written."""

@@ -83,9 +83,12 @@ class OutgoingStream(Outgoing):
         if session.remote_left <= 0:
             return False
         aborted = self.delivery.aborted
+        more = not (self._last or aborted)
+        if session.share is not None and session.share.is_used_up and not aborted and (more or self.started):
+            return False
         if not self.started:
             self.begin(session)
-        self._emit(session, self._performative(more=not (self._last or aborted), aborted=aborted), self._given)
+        self._emit(session, self._performative(more=more, aborted=aborted), self._given, more=more)
         self._given = b""
         if self.waiting:
             self.waiting = False
@@ -177,6 +180,8 @@ def weigh(session: EngineSession) -> None:
     if held_back is session.held_back:
         return
     session.held_back = held_back
+    if not held_back and session.share is not None and session.share.wants_flow:
+        session.low_mark = -1
     if not held_back and session.low_mark < 0:
         session.engine.unflushed.append(session)
 

@@ -8,7 +8,7 @@ import pytest
 
 from jmsish.broker import BrokerConfig
 from jmsish.broker.network.node import RouterNode
-from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED
+from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED, EngineStateError
 from jmsish.engine.outcomes import (
     ACCEPTED,
     MODIFIED_FAILED,
@@ -248,3 +248,40 @@ def test_nothing_stays_when_all_are_gone(net: Network) -> None:
         assert not node.link_routes._ways and not node.link_routes._relays
         for neighbour in node.neighbours:
             assert len(neighbour.sessions) == 2
+
+
+def long_selector(size: int) -> Any:
+    """One that is true of messages of the usual priority."""
+    return object_filter("JMSPriority = 4 OR colour <> '" + "x" * size + "'")
+
+
+@pytest.mark.parametrize("size", [4_000, 8_000, 15_000])
+def test_a_long_selector_gets_to_the_broker_and_its_answer_back(net: Network, size: int) -> None:
+    receiver = net.connect("EA1").receiver("orders.new", credit=10, filter={"jms-selector": long_selector(size)})
+    assert receiver.error is None and receiver.link.remote_attached
+    assert receiver.link.remote_source.filter
+    sender = net.connect("EB1").sender("orders.new")
+    sender.send("one", priority=4)
+    sender.send("other", priority=5)
+    assert bodies(receiver.arrived) == ["one"]
+
+
+def test_one_that_fits_no_frame_is_refused_to_who_sends_it(net: Network) -> None:
+    """Its own engine says so, for it knows what the router takes; nothing is sent, and the connection stays."""
+    peer = net.connect("EA1")
+    with pytest.raises(EngineStateError, match=r"the attach takes 2\d+ octets, and the peer's frames hold 16384"):
+        peer.receiver("orders.new", filter={"jms-selector": long_selector(20_000)})
+    assert peer.sender("orders.new").send("m") == [[ACCEPTED]]
+
+
+def test_the_name_of_the_way_is_room_enough_beside_what_fits_the_first_frame(net: Network) -> None:
+    """An attach grows by the way it goes; where it does not fit between routers any more its client is told."""
+    peer = net.connect("EA1")
+    told = []
+    for size in range(15_900, 16_384, 20):
+        try:
+            receiver = peer.receiver("orders.new", filter={"jms-selector": long_selector(size)})
+        except EngineStateError:
+            break
+        told.append(receiver.error and receiver.error.condition)
+    assert None in told and set(told) <= {None, "amqp:frame-size-too-small"} and not peer.closed

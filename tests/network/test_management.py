@@ -129,7 +129,7 @@ def test_a_request_by_a_link_without_an_address_needs_the_right() -> None:
 def test_a_large_request_needs_a_link_of_its_own(line: Network) -> None:
     sender = line.connect("INT.A").sender(None)
     told = sender.transfer(request("UPDATE", "policy", {"x": "y" * 50_000}, to="$management"))
-    in_pieces(line, sender, 30_000)
+    in_pieces(line, sender, 40_000)
     assert told[0].error.condition == "amqp:not-implemented" and "a link of its own" in str(told[0].error)
     assert sender.send_octets(request("READ", "router", name="self", to="$management")) == [ACCEPTED]
 

@@ -42,9 +42,9 @@ def condition(end: Any) -> str | None:
 
 
 def send(net: Network, sender: Any, body: str, properties: bytes) -> list[Any]:
-    """Send one message, whose first 30,000 octets come before the others; what was answered."""
+    """Send one message, whose first 40,000 octets come before the others; what was answered."""
     answers: list[Any] = sender.transfer(message(body, properties=properties))
-    in_pieces(net, sender, 30_000)
+    in_pieces(net, sender, 40_000)
     net.run()
     return answers
 
@@ -211,8 +211,8 @@ def test_a_user_id_behind_sixteen_kibioctets_of_annotations_gets_nobody_through(
     """A large message goes on while it comes in: what is asked of it has to stand in the beginning."""
     net = network(allow_user_id_proxy=False)
     receiver = net.connect("INT.A").receiver("a", credit=10)
-    section = encode_described(0x72, b"\xd1" + (40_015).to_bytes(4, "big") + (2).to_bytes(4, "big")
-                               + b"\xa3\x01x" + b"\xb0" + (40_003).to_bytes(4, "big") + bytes(40_003))  # fmt: skip
+    section = encode_described(0x72, b"\xd1" + (60_015).to_bytes(4, "big") + (2).to_bytes(4, "big")
+                               + b"\xa3\x01x" + b"\xb0" + (60_003).to_bytes(4, "big") + bytes(60_003))  # fmt: skip
     sender = net.user("EA1").sender("a")
     told_of = send(net, sender, "y", section + to(None, "ann"))
     assert told_of[0].error.condition == "amqp:decode-error" and receiver.arrived == []

@@ -32,8 +32,8 @@ def test_what_waited_for_a_refused_link_is_rejected_with_the_words_of_the_neighb
 ) -> None:
     stranger = telling(line, "INT.B", refusing())
     sender = line.connect(sending).sender("orders")
-    told = sender.send(*map(str, range(100)))
-    assert told == [[NO]] * 100
+    told = sender.send(*map(str, range(30)))
+    assert told == [[NO]] * 30
     assert len(stranger.attached) == 1 and sender.error is None
     assert sender.link.credit == 0 or sending != "INT.B"
 

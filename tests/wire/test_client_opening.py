@@ -115,7 +115,7 @@ def test_m32_the_container_is_the_client_id_and_else_one_of_its_own() -> None:
 def test_m33_product_version_and_platform() -> None:
     """What a broker may show of its connections."""
     properties = said_in_open("amqp://broker.example").properties
-    assert properties is not None and set(properties) == {"product", "version", "platform"}
+    assert properties is not None and set(properties) == {"product", "version", "platform", "shared-windows"}
     assert properties["product"] == "jmsish" and str(properties["platform"]).startswith("Python ")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.config.network import id_fault
 from jmsish.engine.outcomes import AmqpError
+from jmsish.engine.sharing import SHARED_WINDOWS
 from jmsish.types import Symbol
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ class Hello:
     role: str
 
 
-def introduce(router: str, mode: str) -> dict[Symbol, str]:
+def introduce(router: str, mode: str) -> dict[Symbol, str | bool]:
     """The properties of the open of a router."""
-    return {ID_PROPERTY: router, MODE_PROPERTY: mode}
+    return {ID_PROPERTY: router, MODE_PROPERTY: mode, SHARED_WINDOWS: True}
 
 
 def hello_of(opened: Open) -> Hello | None:

@@ -62,7 +62,8 @@ class Egress:
         link = self.link
         if link.credit <= 0 or self.amid is not None or self.gone or self.queue:
             return False
-        if link.session.backlog or self.connection.engine.out_size >= FULL:
+        session = link.session
+        if (session.backlog and session.blocks(link)) or self.connection.engine.out_size >= FULL:
             self.connection.stall(self.address.wake)
             return False
         return True
@@ -73,7 +74,7 @@ class Egress:
         return len(self.queue) < QUEUE_LIMIT
 
     def _has_room(self) -> bool:
-        if self.connection.engine.out_size < FULL and not self.link.session.backlog:
+        if self.connection.engine.out_size < FULL and not self.link.session.blocks(self.link):
             return True
         self.connection.stall(self.address.wake)
         return False

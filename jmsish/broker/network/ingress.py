@@ -233,7 +233,8 @@ class Ingress:
     """One such link. Without an address of its own, each message says where it goes (the anonymous relay)."""
 
     __slots__ = (
-        "_asks", "_branches", "_credit", "_only", "_plain", "connection", "in_flight", "link", "over", "partial",
+        "_asks", "_branches", "_credit", "_only", "_plain", "_window", "connection", "in_flight", "link", "over",
+        "partial",
     )  # fmt: skip
 
     def __init__(self, connection: RouterConnection, link: Link, address: Address | None) -> None:
@@ -244,6 +245,8 @@ class Ingress:
         self.partial: Passage | None = None
         """The large one that is coming in."""
         self._credit = SHUT
+        self._window = 2 * WINDOW if connection.is_neighbour else WINDOW
+        """A neighbour has no more under way than its own peer has, so with twice the credit it never lacks any."""
         self._only = None if address is None else Branch(self, address)
         """Where everything goes, on a link with an address."""
         self._asks = asks_for_user(connection)
@@ -289,11 +292,12 @@ class Ingress:
         """One message less is under way."""
         self.in_flight -= 1
         link = self.link
-        if self._credit == OPEN and not self.over and WINDOW - self.in_flight - link.credit >= WINDOW // 2:
+        window = self._window
+        if self._credit == OPEN and not self.over and window - self.in_flight - link.credit >= window // 2:
             self._grant()
 
     def _grant(self) -> None:
-        self.link.flow(max(WINDOW - self.in_flight, 0))
+        self.link.flow(max(self._window - self.in_flight, 0))
         self.connection.touched()
 
     # --- messages

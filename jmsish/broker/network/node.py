@@ -43,11 +43,12 @@ if TYPE_CHECKING:
     from jmsish.engine.mechanisms import Question
     from jmsish.engine.oauth import AskToken
 
-MAX_FRAME_SIZE = 1 << 12
-INCOMING_WINDOW = 128
-"""Frames of a session that may come before the peer hears of a new window: half a mebioctet, which is what a message on
-its way through can make us hold while its receiver takes nothing. A small message is a frame too: of a window half as
-long the flows cost a hop of it a fifth more; of frames half as large a stream takes twice the processor."""
+MAX_FRAME_SIZE = 1 << 14
+"""An attach is one frame: a selector on its way to the broker of a link route may have so many octets."""
+INCOMING_WINDOW = 1024
+"""Frames of a session that may come before the peer hears of a new window, where it shares windows (`sharing`): routers
+do, and the clients and brokers of this library. Of large messages that is half a mebioctet, which is what one on its
+way through can make us hold while its receiver takes nothing."""
 UNREAD_LIMIT = 1 << 16
 """Octets of large messages that have come and not gone on, from which on a session's window is not opened."""
 HIGH_WATER = 1 << 18

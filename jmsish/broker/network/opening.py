@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jmsish.broker.greeting import open_granted
 from jmsish.broker.network.connectors import Connector
 from jmsish.broker.network.control import Teller
 from jmsish.broker.network.doors import CAPABILITIES, NORMAL, Hello, hello_of, refusal
 from jmsish.broker.network.reach import ROUTER, join_key
+from jmsish.engine.windows import narrow_window
 
 if TYPE_CHECKING:
     from jmsish.broker.network.connection import RouterConnection
+
+FOREIGN_WINDOW: Final = 40
+"""Frames of a session that may come at a time from who does not share windows (`sharing`): as wide a one as others have
+would let as much more be held of a large message."""
 
 
 def opened(connection: RouterConnection) -> None:
@@ -22,6 +27,10 @@ def opened(connection: RouterConnection) -> None:
     if remote is None or engine.mute:
         return
     connection.container_id = remote.container_id
+    if not engine.shares_windows:
+        engine.incoming_window = FOREIGN_WINDOW
+        for session in engine.remote_sessions.values():
+            narrow_window(session, FOREIGN_WINDOW)
     if connection.is_closing:
         return
     try:

@@ -23,7 +23,7 @@ from jmsish.engine.outcomes import (
     Rejected,
     Released,
 )
-from jmsish.engine.streaming import IncomingStream, OutgoingStream
+from jmsish.engine.streaming import STREAM_FRAME, IncomingStream, OutgoingStream
 
 if TYPE_CHECKING:
     from jmsish.broker.network.egress import Egress
@@ -153,13 +153,24 @@ class Passage:
         incoming = self.incoming
         assert incoming is not None
         if not self._rest:
-            self._rest = memoryview(incoming.take())
+            self._rest = memoryview(self._take(incoming))
             if not self._rest and not self.delivery.complete:
                 incoming.await_more()
                 return None
         part, self._rest = self._rest[:room], self._rest[room:]
         self.has_left = self.delivery.complete and not self._rest and incoming.is_empty
         return bytes(part)
+
+    def _take(self, incoming: IncomingStream) -> bytes:
+        """What has come, of frames however small, as far as one frame onward is to hold it."""
+        first = incoming.take()
+        if incoming.is_empty:
+            return first
+        parts, size = [first], len(first)
+        while size < STREAM_FRAME and not incoming.is_empty:
+            parts.append(incoming.take())
+            size += len(parts[-1])
+        return b"".join(parts)
 
     # --- what receivers say
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.ingress import STREAM_FROM
 from jmsish.broker.network.relay_ends import RelayEnd, RelayIn, RelayOut
-from jmsish.engine.conditions import EngineStateError
+from jmsish.engine.conditions import EngineStateError, PeerLimitError
 from jmsish.engine.endpoint import LOCAL_OPEN
 from jmsish.engine.outcomes import AmqpError, Coordinator
 from jmsish.types import Symbol
@@ -224,6 +224,9 @@ class RelayLink:
                 desired_capabilities=near.remote_desired_capabilities,
                 max_message_size=near.remote_max_message_size,
             )
+        except PeerLimitError as limit:
+            self.gone(AmqpError(limit.condition, limit.description))
+            return
         except EngineStateError as error:
             self.gone(AmqpError("amqp:resource-limit-exceeded", str(error)))
             return
