@@ -125,8 +125,8 @@ class Router:
 
     @property
     def link_routes(self) -> list[tuple[str, str, int]]:
-        """The link routes that are open: prefix, router and connector, hops."""
-        return self._call(lambda: sorted(self._node.link_routes.routes()))
+        """The link routes whose brokers can be reached: prefix, router and connector, hops."""
+        return self._call(lambda: sorted(self._node.link_routes.open_routes()))
 
     @property
     def connectors(self) -> list[Connector]:
@@ -148,7 +148,9 @@ class Router:
     def wait_for_link_route(self, address: str, timeout: float | None = 10.0) -> None:
         """Wait until an address leads to a broker; ``OperationTimeoutError`` after ``timeout`` seconds."""
         self._wait_until(
-            lambda: self._node.link_routes.home_of(address) is not None, f"a route for {address!r}", timeout
+            lambda: self._node.link_routes.is_open(self._node.link_routes.home_of(address)),
+            f"a route for {address!r}",
+            timeout,
         )
 
     def _wait(self, keys: list[str], what: str, timeout: float | None) -> None:

@@ -36,7 +36,7 @@ ROUTER_COLUMNS = {
     "neighbour": ("name", "role", "up", "connector", "peer"),
     "connector": ("name", "url", "role", "up", "error"),
     "address": ("name", "hops", "multicast", "receivers", "senders", "deliveries_in", "deliveries_out", "waiting"),
-    "link_route": ("name", "hops"),
+    "link_route": ("name", "hops", "up"),
     "connection": ("name", "role", "container_id", "peer", "user", "senders", "receivers"),
     "link": ("identity", "kind", "address", "peer", "credit", "unsettled", "delivered"),
 }

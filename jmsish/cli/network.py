@@ -34,6 +34,8 @@ class Route:
     connector: str
     prefixes: tuple[str, ...]
     hops: int
+    up: bool = True
+    """Whether the broker can be reached."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,9 @@ def _address(row: dict[str, Any], places: dict[tuple[str, int], list[str]]) -> A
 
 
 def _routes(rows: list[dict[str, Any]]) -> tuple[Route, ...]:
-    prefixes: dict[tuple[str, str, int], list[str]] = defaultdict(list)
+    prefixes: dict[tuple[str, str, int, bool], list[str]] = defaultdict(list)
     for row in rows:
-        prefixes[row["router"], row["connector"], row["hops"]].append(row["prefix"])
-    return tuple(Route(router, name, tuple(sorted(each)), hops) for (router, name, hops), each in prefixes.items())
+        prefixes[row["router"], row["connector"], row["hops"], row["up"]].append(row["prefix"])
+    return tuple(
+        Route(router, name, tuple(sorted(each)), hops, up) for (router, name, hops, up), each in prefixes.items()
+    )

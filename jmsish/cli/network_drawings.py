@@ -60,7 +60,8 @@ def _branches(router: Router, indent: str) -> Iterator[str]:
 
 def _leads(route: Route) -> str:
     far = "here" if not route.hops else f"{route.hops} hop{'' if route.hops == 1 else 's'}"
-    return f"{far}, the connector {route.connector} of {route.router}"
+    away = "" if route.up else ", not connected"
+    return f"{far}, the connector {route.connector} of {route.router}{away}"
 
 
 # --- where addresses are drawn
@@ -97,7 +98,8 @@ def mermaid(network: Network) -> str:
     for number, route in enumerate(network.routes):
         if route.router in names:
             prefixes = ", ".join(escaped(f"{prefix}*") for prefix in route.prefixes)
-            lines.append(f'    b{number}[("{escaped(route.connector)}")]')
+            away = "" if route.up else "<br>not connected"
+            lines.append(f'    b{number}[("{escaped(route.connector)}{away}")]')
             lines.append(f'    {names[route.router]} -- "{prefixes}" --> b{number}')
     return "\n".join(lines) + "\n"
 
@@ -157,7 +159,7 @@ def _spot(router: Router, network: Network, held: dict[str, list[tuple[str, str]
     spot.beyond = [_spot(each, network, held) for each in router.beyond]
     for route in network.routes:
         if route.router == router.name:
-            lines = [(cut(route.connector), "broker"), ("link routes", "")]
+            lines = [(cut(route.connector), "broker" if route.up else "not connected"), ("link routes", "")]
             lines += [(cut(f"{prefix}*"), "") for prefix in route.prefixes]
             spot.beyond.append(_Spot(Box(0, 0, width_of(lines), lines, "box queue", route.connector), is_broker=True))
     return spot

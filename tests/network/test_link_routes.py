@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jmsish.broker import BrokerConfig
+from jmsish.broker import Broker, BrokerConfig
 from jmsish.broker.network.node import RouterNode
 from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED, EngineStateError
 from jmsish.engine.outcomes import (
@@ -35,23 +35,63 @@ def depth(network: Network, name: str = "orders.new") -> int:
     return network.brokers["broker"].queue(name).depth
 
 
-def test_a_prefix_is_known_everywhere_while_its_broker_is_there() -> None:
+def is_open(node: RouterNode, address: str) -> bool:
+    return node.link_routes.is_open(node.link_routes.home_of(address))
+
+
+def test_a_prefix_is_known_everywhere_and_whether_its_broker_is_there() -> None:
     network = Network(LINE, routes={"orders": ("INT.B", "broker")})
     assert [node.link_routes.home_of("orders.new") for node in network.nodes.values()] == ["INT.B/broker"] * 4
     assert network["EA1"].link_routes.home_of("other") is None
+    assert all(is_open(node, "orders.new") for node in network.nodes.values())
     network.wire("INT.B", "broker").cut()
     network.run()
-    assert [node.link_routes.home_of("orders.new") for node in network.nodes.values()] == [None] * 4
+    assert [node.link_routes.home_of("orders.new") for node in network.nodes.values()] == ["INT.B/broker"] * 4
+    assert not any(is_open(node, "orders.new") for node in network.nodes.values())
+
+
+@pytest.mark.parametrize("at", ["EA1", "INT.B"])
+def test_a_link_route_without_its_broker_is_refused_by_name_and_no_mobile_address(at: str) -> None:
+    network = Network(LINE, routes={"orders": ("INT.B", "broker")})
+    network.wire("INT.B", "broker").cut()
+    network.run()
+    peer = network.connect(at)
+    for end in (peer.sender("orders.new"), peer.receiver("orders.new", session=peer.begin())):
+        assert end.error is not None and end.error.condition == "amqp:not-found" and "broker" in str(end.error)
+    assert peer.sender("orders", session=peer.begin()).error is not None
+    network.advance(2)
+    assert peer.sender("orders.new", session=peer.begin()).send("a") == [[ACCEPTED]]
+
+
+def test_what_was_a_mobile_address_leads_to_the_broker_when_its_route_is_known() -> None:
+    """Links that were attached meanwhile end, with the reason: they would wait there for ever."""
+    network = Network("EA1-INT.A")
+    network.link_routes["orders"] = ("INT.B", "broker")
+    network.brokers["broker"] = Broker("broker", None, clock=network.clock)
+    peer = network.connect("EA1")
+    receiver, sender = peer.receiver("orders.1", credit=1), peer.sender("orders.1")
+    other = peer.sender("other")
+    told = sender.send("a", "b")
+    assert len(receiver.arrived) == 1
+    network.router("INT.B")
+    network.join("INT.A", "INT.B")
+    network.run()
+    assert sender.error is not None and sender.error.condition == "amqp:link:detach-forced"
+    assert receiver.error is not None and "attach the link again" in str(receiver.error)
+    assert other.error is None
+    assert told[1] == [RELEASED]
+    assert peer.sender("orders.1").send("c") == [[ACCEPTED]]
+    assert depth(network, "orders.1") == 1
 
 
 def test_a_route_may_name_a_connector_that_is_made_later(caplog: pytest.LogCaptureFixture) -> None:
     network = Network(routes={"orders": ("INT.A", "broker")})
     config = {"router": {"id": "INT.A", "mode": "interior"}, "link_routes": [{"prefix": "o", "connector": "broker"}]}
     node = network.nodes["INT.A"] = RouterNode("INT.A", BrokerConfig.from_mapping(config), clock=network.clock)
-    assert "no connector 'broker' yet" in caplog.text and node.link_routes.home_of("orders") is None
+    assert "no connector 'broker' yet" in caplog.text and not is_open(node, "orders")
     node.connector("broker", "vm://broker", "normal")
     network.run()
-    assert node.link_routes.home_of("orders") == "INT.A/broker"
+    assert is_open(node, "orders")
 
 
 def test_what_is_sent_is_in_the_queue_of_the_broker(net: Network) -> None:

@@ -80,6 +80,7 @@ class Network:
         self.limits = limits or {}
         self.vhosts = vhosts or {}
         self.link_routes = routes or {}
+        self.joined: list[tuple[str, str, str | None]] = []
         self.brokers = {broker: Broker(broker, None, clock=self.clock) for _, broker in self.link_routes.values()}
         for part in filter(None, (part.strip() for part in line.split(","))):
             names = part.split("-")
@@ -112,8 +113,30 @@ class Network:
         """Who dials: an edge its interior, and of two interiors the first."""
         if far.startswith("E"):
             near, far = far, near
+        if (near, far, role) not in self.joined:
+            self.joined.append((near, far, role))
         role = role or ("edge" if near.startswith("E") else "inter-router")
         self.nodes[near].connector(f"to-{far}", f"vm://{far}", role)
+
+    def kill(self, name: str) -> None:
+        """A router is gone, and what was connected to it is cut off."""
+        node = self.nodes.pop(name)
+        for wire in self.wires:
+            if node in (wire.near.broker, wire.far.broker) and not wire.is_cut:
+                wire.cut()
+        for peer in self.peers:
+            if peer.world.broker is node and not peer.cut_off:
+                peer.cut_off = True
+        self.named = {each for each in self.named if each.broker is not node}
+        self.run()
+
+    def revive(self, name: str) -> None:
+        """It is there again, and knows nothing."""
+        self.router(name)
+        for near, far, role in self.joined:
+            if near == name:
+                self.join(near, far, role)
+        self.run()
 
     def __getitem__(self, name: str) -> RouterNode:
         return self.nodes[name]

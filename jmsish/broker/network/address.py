@@ -9,9 +9,10 @@ from jmsish.broker.network.reach import ADDRESS
 if TYPE_CHECKING:
     from jmsish.broker.network.connection import RouterConnection
     from jmsish.broker.network.egress import Egress
-    from jmsish.broker.network.ingress import Branch
+    from jmsish.broker.network.ingress import Branch, Ingress
     from jmsish.broker.network.node import RouterNode
     from jmsish.broker.network.passage import Passage
+    from jmsish.engine.outcomes import AmqpError
 
 
 class Address:
@@ -61,6 +62,13 @@ class Address:
     def remove_branch(self, branch: Branch) -> None:
         self.branches.pop(branch, None)
         self.node.perhaps_unused(self)
+
+    def turn_out(self, error: AmqpError) -> None:
+        """It is no address of the routers any more: what clients have here of it ends."""
+        links: list[Egress | Ingress] = [branch.ingress for branch in self.branches if not branch.ingress.is_anonymous]
+        for terminal in [*links, *self.receivers]:
+            if not terminal.connection.is_neighbour:
+                terminal.turn_out(error)
 
     def reach_changed(self, *, torn: bool = False) -> None:
         """There is a way, none, or another one; ``torn`` if that is so because a connection was lost."""

@@ -179,6 +179,13 @@ class Egress:
         self.connection.closed_link(self.link)
         branch.refused(self, why)
 
+    def turn_out(self, error: AmqpError) -> None:
+        """The link ends, for the address is another one now; what the receiver has it may still dispose of (W16)."""
+        self.leave()
+        self.link.detach(error=error)
+        self.connection.grant_grace(self)
+        self.connection.touched()
+
     def leave(self, unsent_state: DeliveryState = RELEASED) -> None:
         """Nothing more is sent here; what has not left comes back."""
         if self.gone:

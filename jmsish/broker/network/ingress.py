@@ -419,6 +419,16 @@ class Ingress:
         self.link.detach(closed=True, error=error)
         self.lost()
 
+    def turn_out(self, error: AmqpError) -> None:
+        """The link ends, for the address is another one now."""
+        for branch in self._branches.values():
+            waiting, branch.waiting = branch.waiting, deque()
+            for passage in waiting:
+                passage.give_back(RELEASED)
+        self.link.detach(error=error)
+        self.lost()
+        self.connection.touched()
+
     def detached(self, closed: bool, error: AmqpError | None = None) -> None:
         """The sender sends no more on it."""
         self.link.detach(closed=closed)

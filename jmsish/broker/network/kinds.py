@@ -127,24 +127,25 @@ class AddressKind(Kind["RouterNode"]):
 
 
 class LinkRouteKind(Kind["RouterNode"]):
-    """The link routes that are open, of all routers."""
+    """The link routes of all routers; ``up`` while their broker can be reached."""
 
     name = "link_route"
     aliases = ()
     operations = LOOKING
-    attributes = ("name", "identity", "type", "prefix", "router", "connector", "hops")
+    attributes = ("name", "identity", "type", "prefix", "router", "connector", "hops", "up")
 
     def read(self, broker: RouterNode, name: str) -> dict[str, Any]:
         return _named(self, broker, name)
 
-    def entities(self, broker: RouterNode) -> Iterable[tuple[str, str, int]]:
-        return sorted(broker.link_routes.routes())
+    def entities(self, broker: RouterNode) -> Iterable[tuple[str, str, int, bool]]:
+        routes = broker.link_routes
+        return [(*route, routes.is_open(route[1])) for route in sorted(routes.routes())]
 
-    def describe(self, entity: tuple[str, str, int]) -> dict[str, Any]:
-        prefix, home, hops = entity
+    def describe(self, entity: tuple[str, str, int, bool]) -> dict[str, Any]:
+        prefix, home, hops, is_up = entity
         router, _, connector = home.partition("/")
         name = f"{prefix}@{home}"
-        where = {"prefix": prefix, "router": router, "connector": connector, "hops": hops}
+        where = {"prefix": prefix, "router": router, "connector": connector, "hops": hops, "up": is_up}
         return {"name": name, "identity": name, "type": self.name, **where}
 
 

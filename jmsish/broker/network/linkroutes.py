@@ -1,9 +1,10 @@
 """Link routes: which addresses lead to a broker, over which connector of which router, and who is on the way (R10).
 
-A router that has a connector to a broker, and prefixes that lead there, tells both its neighbours as keys while the
-connection is up. A link whose address begins with such a prefix goes there, by the longest prefix and then by the
-shortest way; it takes a connection of its own from the router at the end, one for each connection of a client at the
-beginning, and the links to the coordinator go with it, so that transactions are the client's.
+A router with prefixes that lead to a broker tells them its neighbours as keys for as long as it runs, and the connector
+while it is up: so a link to a broker that is away is refused by name, and does not become one to a mobile address. A
+link whose address begins with such a prefix goes there, by the longest prefix and then by the shortest way; it takes a
+connection of its own from the router at the end, one for each connection of a client at the beginning, and the links to
+the coordinator go with it, so that transactions are the client's.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class LinkRoutes:
         """Where the coordinator of a session is."""
         named = {connector.name for connector in node.config.connectors}
         for route in node.config.link_routes:
+            node.reach.begin(f"{PREFIX}{route.prefix}{BETWEEN}{self._home(route.connector)}")
             if route.connector not in named:
                 text = "the router %r has no connector %r yet, to which links to %r are to go"
                 _log.warning(text, node.router, route.connector, route.prefix)
@@ -87,21 +89,42 @@ class LinkRoutes:
 
     def announce(self, connector: Connector) -> None:
         """The broker of a connector can be reached."""
-        for key in self._keys(connector):
-            self._node.reach.begin(key)
+        if self._leads_to(connector.name):
+            self._node.reach.begin(CONNECTOR + self._home(connector.name))
 
     def withdraw(self, connector: Connector) -> None:
         """It cannot any more."""
-        for key in self._keys(connector):
-            self._node.reach.end(key)
+        if self._leads_to(connector.name):
+            self._node.reach.end(CONNECTOR + self._home(connector.name))
 
-    def _keys(self, connector: Connector) -> list[str]:
-        home = f"{self._node.router}/{connector.name}"
-        prefixes = [route.prefix for route in self._node.config.link_routes if route.connector == connector.name]
-        return [CONNECTOR + home, *(f"{PREFIX}{prefix}{BETWEEN}{home}" for prefix in prefixes)]
+    def _leads_to(self, connector: str) -> bool:
+        return any(route.connector == connector for route in self._node.config.link_routes)
+
+    def _home(self, connector: str) -> str:
+        return f"{self._node.router}/{connector}"
+
+    def is_open(self, home: str | None) -> bool:
+        """Whether the broker there can be reached."""
+        return home is not None and self._node.reach.distance(CONNECTOR + home) is not None
+
+    def open_routes(self) -> list[tuple[str, str, int]]:
+        """Those of :meth:`routes` whose brokers can be reached."""
+        return [route for route in self.routes() if self.is_open(route[1])]
+
+    def came(self, key: str) -> None:
+        """A prefix is known now that was not: what clients have here of it as a mobile address ends, with the reason.
+
+        They would wait there for ever, and those who come from now on are at the broker.
+        """
+        prefix = key[1:].rpartition(BETWEEN)[0]
+        for name in [name for name in self._node.address_names() if name.startswith(prefix)]:
+            address = self._node.known_address(name)
+            if address is not None and address.owner is None:
+                text = f"{name!r} leads to a broker by a link route now: attach the link again"
+                address.turn_out(AmqpError("amqp:link:detach-forced", text))
 
     def routes(self) -> list[tuple[str, str, int]]:
-        """Prefix, home and hops of all that there are."""
+        """Prefix, home and hops of all that there are, those of brokers that are away included."""
         found = []
         for key, hops in self._node.reach.keys(PREFIX).items():
             prefix, _, home = key.rpartition(BETWEEN)
@@ -109,13 +132,13 @@ class LinkRoutes:
         return found
 
     def home_of(self, address: str) -> str | None:
-        """Where an address leads; None where it is a mobile one."""
-        best: tuple[int, int] | None = None
-        home = None
-        for prefix, its_home, hops in self.routes():
-            if address.startswith(prefix) and (best is None or (len(prefix), -hops) > best):
-                best, home = (len(prefix), -hops), its_home
-        return home
+        """Where an address leads; None where it is a mobile one. Of several it is one that is open, and near."""
+        found = [
+            ((len(prefix), self.is_open(home), -hops), home)
+            for prefix, home, hops in self.routes()
+            if address.startswith(prefix)
+        ]
+        return max(found)[1] if found else None
 
     # --- who is on the way
 

@@ -28,7 +28,7 @@ from jmsish.broker.network.connectors import Connector, Dial
 from jmsish.broker.network.doors import CAPABILITIES, EDGE, INTER_ROUTER, NORMAL, introduce
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.linkroutes import LinkRoutes, Through
-from jmsish.broker.network.reach import ADDRESS, Reach, join_key
+from jmsish.broker.network.reach import ADDRESS, PREFIX, Reach, join_key
 from jmsish.broker.remote_hosts import is_this_machine
 from jmsish.broker.slowing import Slowing
 from jmsish.broker.timers import Timed, Timers
@@ -298,6 +298,8 @@ class RouterNode:
                 address = self._addresses.get(key[1:])
                 if address is not None:
                     address.reach_changed(torn=torn)
+            elif key[:1] == PREFIX and self.reach.distance(key) is not None:
+                self.link_routes.came(key)
 
     def admit(self, connection: RouterConnection, role: str) -> bool:
         """Whether policy lets a client in, or an edge below; routers of the interior trust each other.
