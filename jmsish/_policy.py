@@ -1,4 +1,4 @@
-"""The policy of an embedded broker as a program sees and changes it: live, from any thread."""
+"""The policy of an embedded broker, or router, as a program sees and changes it: live, from any thread."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from jmsish.broker.admission import Denied
 from jmsish.broker.broker import Broker
 from jmsish.broker.denials import Denials
 from jmsish.broker.grants import Grant
+from jmsish.broker.network.node import RouterNode
 from jmsish.broker.remote_hosts import INSIDE
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.errors import JMSSecurityError
@@ -26,7 +27,7 @@ class Policy:
 
     __slots__ = ("_broker", "_driver")
 
-    def __init__(self, driver: BrokerDriver, broker: Broker) -> None:
+    def __init__(self, driver: BrokerDriver, broker: Broker | RouterNode) -> None:
         self._driver = driver
         self._broker = broker
 

@@ -157,7 +157,7 @@ class EmbeddedBroker(BrokerLife):
     @property
     def policy(self) -> Policy:
         """Who may come in and what they may do, while it runs: see :class:`~jmsish.embedded.Policy`."""
-        return Policy(self._driver, self._broker)
+        return Policy(self._driver, self._core)
 
     # What is live now.
 

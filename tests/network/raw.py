@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jmsish.drivers.registry import connect_vm
-from jmsish.errors import ConnectionLostError, OperationTimeoutError
+from jmsish.errors import ConnectionLostError
 from tests.wire.frames import AMQP_HEADER, RECEIVER, SENDER, Frame, composite, write
 from tests.wire.raw import RawPeer, SocketLine
 
@@ -30,7 +30,7 @@ class PipeLine:
     def read(self, *, patient: bool = True) -> bytes | None:
         try:
             return self._pipe.recv(PATIENCE) if patient else self._pipe.recv_nowait()
-        except OperationTimeoutError:
+        except TimeoutError:
             return None
         except ConnectionLostError:
             return b""

@@ -324,7 +324,8 @@ class RouterNode:
         """A neighbour takes no messages for an address that it has told, or no more."""
         text = "%r takes none of the messages of the router %r for %r for now: %s"
         why = "it ended the link" if error is None else error
-        _log.warning(text, connection, self.router, shortened(address), shortened(str(why)))
+        level = logging.INFO if error is None else logging.WARNING  # it may have said why in another way: a size
+        _log.log(level, text, connection, self.router, shortened(address), shortened(str(why)))
 
     def came_up(self, connector: Connector) -> None:
         """A connector's peer has let us in: the link routes over it are open."""
