@@ -6,6 +6,8 @@ import contextlib
 import socket
 import threading
 
+from tests.relay import undelayed
+
 
 class MutableProxy:
     """Relays connections to a broker's port; after `mute` it takes what the client says and passes nothing on."""
@@ -42,7 +44,8 @@ class MutableProxy:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
-                far = socket.create_connection(("127.0.0.1", self._target))
+                undelayed(near)
+                far = undelayed(socket.create_connection(("127.0.0.1", self._target)))
                 self._ends += [near, far]
                 for source, target in ((near, far), (far, near)):
                     threading.Thread(target=self._relay, args=(source, target), daemon=True).start()

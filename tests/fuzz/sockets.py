@@ -16,6 +16,7 @@ import jmsish
 from tests.fuzz.conversations import Speaker
 from tests.fuzz.mutation import Mutator, chunks
 from tests.fuzz.said import Known, frame_octets
+from tests.relay import undelayed
 
 PATIENCE = 30.0
 QUIET = "quiet"
@@ -36,7 +37,7 @@ def attack(address: tuple[str, int], rng: Random, mutator: Mutator) -> None:
     """One conversation, as far as the broker listens."""
     frames = mutator.mutate(Speaker(rng).converse())
     pieces = chunks(rng, [frame_octets(each, Known()) for each in frames])
-    with socket.create_connection(address) as connection:
+    with undelayed(socket.create_connection(address)) as connection:
         connection.settimeout(0.2)
         try:
             for octets in pieces:

@@ -12,6 +12,7 @@ from jmsish.engine.engine import Engine
 from jmsish.engine.outcomes import ACCEPTED
 from jmsish.engine.sasl import SaslClient
 from jmsish.engine.termini import Source, Target
+from tests.relay import undelayed
 
 from .blocking import PATIENCE
 from .face import Face
@@ -21,7 +22,7 @@ class ForeignClient:
     """One connection over TCP, with one session, for as long as its block lasts."""
 
     def __init__(self, face: Face) -> None:
-        self._socket = socket.create_connection((face.listener.host, face.listener.port), timeout=PATIENCE)
+        self._socket = undelayed(socket.create_connection((face.listener.host, face.listener.port), timeout=PATIENCE))
         self._engine = Engine(server=False, container_id="foreign", sasl=SaslClient(username=None, password=None))
         self._engine.open()
         self._session = self._engine.begin()

@@ -7,6 +7,8 @@ import socket
 import struct
 import threading
 
+from tests.relay import undelayed
+
 
 class CuttingProxy:
     """Relays one connection to a broker's port, octet for octet, until it is cut."""
@@ -25,7 +27,8 @@ class CuttingProxy:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             near, _ = self._listener.accept()
-            far = socket.create_connection(self._target)
+            undelayed(near)
+            far = undelayed(socket.create_connection(self._target))
             self._ends += [near, far]
             threading.Thread(target=_relay, args=(near, far), daemon=True).start()
             _relay(far, near)

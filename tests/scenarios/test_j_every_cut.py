@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import jmsish
+from tests.relay import undelayed
 
 from .blocking import PATIENCE
 from .face import Face
@@ -46,7 +47,8 @@ class FrameProxy:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
-                far = socket.create_connection(self._target)
+                undelayed(near)
+                far = undelayed(socket.create_connection(self._target))
                 pair = [near, far]
                 with self._lock:
                     self._ends += pair

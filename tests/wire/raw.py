@@ -21,6 +21,7 @@ from typing import Any, NoReturn, Protocol
 
 from jmsish.broker import Broker
 from jmsish.engine.values import DecodeError
+from tests.relay import undelayed
 
 from .frames import Frame, read, write
 
@@ -80,7 +81,7 @@ class SocketLine:
     """A connection over TCP."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._socket = socket.create_connection((host, port), timeout=SOCKET_PATIENCE)
+        self._socket = undelayed(socket.create_connection((host, port), timeout=SOCKET_PATIENCE))
 
     def write(self, octets: bytes) -> None:
         try:
