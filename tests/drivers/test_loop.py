@@ -162,6 +162,20 @@ def test_a_close_cancelled_at_any_turn_can_be_repeated(url: str, broker: jmsish.
     play(scene())
 
 
+def test_a_close_returns_when_the_socket_is_closed(proxy: MutableProxy) -> None:
+    """Who stops a broker in the same program right after it need not wait for the loop to close it."""
+
+    async def scene() -> None:
+        connection = await aio.connect(proxy.url)  # it passes on what the broker says, but not that it has closed
+        wire: Any = connection._driver.wire
+        held = wire._transport.get_extra_info("socket")
+        assert held.fileno() >= 0
+        await connection.close()
+        assert held.fileno() == -1
+
+    play(scene())
+
+
 def test_a_close_cancelled_while_a_listener_runs_gives_the_unread_back_unmarked(url: str) -> None:
     """It is a close all the same, and not a cut, by which all would count as failed."""
 
