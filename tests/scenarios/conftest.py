@@ -17,6 +17,14 @@ def face(request: pytest.FixtureRequest) -> Iterator[Face]:
     yield make(wire)
 
 
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DUPS_OK acknowledges what nothing follows at once, not after a second (D12)."""
+    monkeypatch.setattr("jmsish.client.ledger.LAZY_SECONDS", 0.0)
+    monkeypatch.setattr("jmsish.drivers.threaded.TICK", 0.01)
+    monkeypatch.setattr("jmsish.drivers.loop.LONGEST_NAP", 0.01)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """A scenario is a coroutine function: its face runs it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import faulthandler
+import itertools
 import signal
 import sys
 import threading
@@ -27,6 +28,11 @@ from .proxy import CuttingProxy
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+AT_ONCE = 50
+"""Round trips to the broker within which comes what does not wait for time to pass."""
+
+MOMENT = 0.005
 
 HUNG = 40
 """Seconds after which a scenario is given up, with the stacks of all threads."""
@@ -69,6 +75,10 @@ class Face(ABC):
     @abstractmethod
     async def yield_(self) -> None:
         """Lets others run, if they need that."""
+
+    @abstractmethod
+    async def pause(self) -> None:
+        """Leaves the processor to others for a moment."""
 
     @abstractmethod
     def here(self) -> str:
@@ -151,11 +161,19 @@ class Face(ABC):
             await self.yield_()
 
     async def eventually(self, condition: Callable[[], bool], what: Callable[[], str]) -> None:
-        """Waits, by round trips to the broker, until a condition about the broker holds."""
+        """Waits, by round trips to the broker, until a condition about the broker holds.
+
+        What has not come by so many takes a time of its own (acknowledgements in DUPS_OK: a second), in which the
+        round trips are fewer.
+        """
         deadline = time.monotonic() + PATIENCE
-        while not condition():
+        for turn in itertools.count():
+            if condition():
+                return
             if time.monotonic() > deadline:
                 raise AssertionError(f"never came: {what()}")
+            if turn > AT_ONCE:
+                await self.pause()
             await self.turns(1)
 
     # -- the end
@@ -195,6 +213,9 @@ class SyncFace(Face):
     async def yield_(self) -> None:
         """Threads run by themselves."""
 
+    async def pause(self) -> None:
+        threading.Event().wait(MOMENT)
+
     def here(self) -> str:
         return threading.current_thread().name
 
@@ -218,6 +239,9 @@ class AioFace(Face):
     async def yield_(self) -> None:
         """One turn of the loop: whoever is ready now has run to its next wait."""
         await asyncio.sleep(0)
+
+    async def pause(self) -> None:
+        await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=MOMENT)
 
     def here(self) -> str:
         task = asyncio.current_task()

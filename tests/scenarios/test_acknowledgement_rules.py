@@ -107,6 +107,7 @@ async def test_rule_050_acknowledge_is_for_all_the_session_has_delivered(face: F
 
 
 @pytest.mark.parametrize("mode", ["auto", "dups_ok", "transacted"])
+@pytest.mark.usefixtures("hasty")
 async def test_rule_051_acknowledge_elsewhere_does_nothing(face: Face, mode: str) -> None:
     play = await stage(face, mode, "m1 m2")
     consumer = await play.consumer()

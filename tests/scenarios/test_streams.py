@@ -48,6 +48,7 @@ class Broken(io.RawIOBase):
 
 @pytest.mark.parametrize("threshold", [None, SMALL])
 @pytest.mark.parametrize("mode", ["auto", "client", "dups_ok", "individual", "transacted"])
+@pytest.mark.usefixtures("hasty")
 async def test_a_file_goes_out_and_comes_in(face: Face, mode: str, threshold: int | None) -> None:
     """With its headers and properties, whether it is handed over whole or while it arrives."""
     play = await stage(face, mode, stream_threshold=threshold)
@@ -237,6 +238,7 @@ async def test_the_body_of_an_arriving_message_is_read_by_open_alone(face: Face)
 
 
 @pytest.mark.parametrize("mode", ["auto", "dups_ok"])
+@pytest.mark.usefixtures("hasty")
 async def test_auto_acknowledges_when_the_body_was_read(face: Face, mode: str) -> None:
     """Not before: what is lost in the middle comes again."""
     play, consumer, (_, body) = await begun(face, mode)
