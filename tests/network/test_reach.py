@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jmsish.broker.network.reach import Reach, RingError
 from jmsish.broker.network.updates import Update, decode_update, encode_update
 from jmsish.engine.values import DecodeError, encode
+from tests.effort import examples
 
 
 def joined(*pairs: tuple[Reach[str], Reach[str]]) -> None:
@@ -98,7 +99,7 @@ class Tree:
         return None
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.integers(0, 9), max_size=8),
     st.lists(st.tuples(st.booleans(), st.integers(0, 8), st.sampled_from("xy"), st.booleans()), max_size=30),

@@ -7,11 +7,12 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jmsish
 from jmsish import AcknowledgeMode, aio
+from tests.effort import in_the_gate
 
 from ..scenarios.steps import seen
 
@@ -124,6 +125,7 @@ async def a_schedule(wire: str, mode: str, prefetch: int, schedule: list[tuple[s
 
 
 @pytest.mark.parametrize("wire", ["vm", "tcp"])
+@settings(max_examples=in_the_gate(75))
 @given(st.sampled_from(list(MODES)), st.sampled_from([0, 1, 2, 100]), st.lists(steps, min_size=5, max_size=30))
 def test_one_task(wire: str, mode: str, prefetch: int, schedule: list[tuple[str, Any]]) -> None:
     """asyncio: receives with timeouts, cancelled and closed at any moment: every message exactly once, in order."""
@@ -131,6 +133,7 @@ def test_one_task(wire: str, mode: str, prefetch: int, schedule: list[tuple[str,
 
 
 @pytest.mark.parametrize("wire", ["vm", "tcp"])
+@settings(max_examples=in_the_gate(75))
 @given(
     st.lists(st.lists(timeouts.filter(lambda each: each is not None), max_size=12), min_size=1, max_size=3),
     st.sampled_from([0, 1, 2, 100]),

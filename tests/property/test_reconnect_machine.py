@@ -17,6 +17,7 @@ from jmsish.modes import AcknowledgeMode
 from tests.client.cutting import TO_BROKER, TO_CLIENT, CuttingRig
 from tests.client.rig import decode, encode
 from tests.client.test_every_cut import bodies, left
+from tests.effort import examples
 
 SENT, UNKNOWN = "sent", "unknown"
 
@@ -123,6 +124,6 @@ class Reconnecting(RuleBasedStateMachine):
 
 
 Reconnecting.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestReconnecting = Reconnecting.TestCase

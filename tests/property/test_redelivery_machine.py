@@ -21,6 +21,7 @@ import jmsish
 from jmsish import AcknowledgeMode
 from jmsish.drivers.registry import connect_vm
 from jmsish.testing import VirtualClock
+from tests.effort import in_the_gate
 
 from ..scenarios.cut import cut_in_memory
 from .model import DEAD, LIMIT, LIMITED, Line, Model, Reader, Seat, Sent
@@ -340,4 +341,4 @@ class Redelivery(RuleBasedStateMachine):
 
 
 TestRedelivery = Redelivery.TestCase
-TestRedelivery.settings = settings(settings.default, stateful_step_count=40)
+TestRedelivery.settings = settings(settings.default, stateful_step_count=40, max_examples=in_the_gate(75))
