@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import inspect
 import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from jmsish.client.cbs import TokenNode
+from jmsish.client.cbs import MakeToken, TokenNode
 from jmsish.client.connection import ClientConnection
 from jmsish.drivers.loopback import is_loopback
 from jmsish.drivers.tls_contexts import client_context
 from jmsish.engine.oauth import check_token
 from jmsish.engine.sasl import SaslClient
-from jmsish.errors import JMSSecurityError
+from jmsish.errors import ConnectionLostError, JMSSecurityError
 from jmsish.option_security import TLS_OPTIONS
 from jmsish.options import ConnectionOptions, ConnectionTarget
 from jmsish.profiles.shared_access import AccessKey
@@ -75,15 +78,29 @@ def sasl_client(target: ConnectionTarget, token: str | None, given: ssl.SSLConte
     )
 
 
-def token_node(core: ClientConnection, target: ConnectionTarget, token: str | None) -> TokenNode | None:
+FetchToken = Callable[[ConnectionTarget], "str | None | Awaitable[str | None]"]
+"""What asks the application for a token: `token_now`, or what a coroutine function is awaited by."""
+
+
+def token_node(
+    core: ClientConnection, target: ConnectionTarget, token: str | None, fetch: FetchToken
+) -> TokenNode | None:
     """Who puts tokens, with the option ``cbs``. `ValueError` where there is nothing to make them of."""
     if not target.options.cbs:
         return None
+    asks = partial(fetch, target) if target.options.token is not None else None
+    return TokenNode(core, token_maker(target, token), asks)
+
+
+def token_maker(target: ConnectionTarget, token: str | None) -> MakeToken | None:
+    """What makes the tokens for one broker, with the option ``cbs``; None where one is still to be fetched."""
     if token is not None:
-        return TokenNode(core, lambda audience, expiry: token, lambda: token_now(target))
+        return lambda audience, expiry: token
+    if target.options.token is not None:
+        return None
     if target.username is None or target.password is None:
         raise ValueError("cbs needs token, or user name and password: the name of a shared access key and the key")
-    return TokenNode(core, AccessKey(target.username, target.password).token)
+    return AccessKey(target.username, target.password).token
 
 
 def token_now(target: ConnectionTarget) -> str | None:
@@ -105,7 +122,7 @@ async def token_soon(target: ConnectionTarget) -> str | None:
         try:
             found = await found
         except Exception as error:
-            raise _no_token(error) from error
+            raise no_token(target, f"the callable raised {type(error).__name__}") from error
         if found is None:
             raise TypeError("the token must be a str, not NoneType")
     return None if found is None else check_token(found)
@@ -113,17 +130,30 @@ async def token_soon(target: ConnectionTarget) -> str | None:
 
 def _ask(target: ConnectionTarget) -> Any:
     token = target.options.token
-    if token is None or target.scheme == "vm":
+    if token is None or (target.scheme == "vm" and not target.options.cbs):
         return None
     try:
         found = token()
     except Exception as error:
-        raise _no_token(error) from error
+        raise no_token(target, f"the callable raised {type(error).__name__}") from error
     if found is None:
         raise TypeError("the token must be a str, not NoneType")
     return found
 
 
-def _no_token(error: Exception) -> JMSSecurityError:
-    """Its text is left out: who knows what a token server says."""
-    return JMSSecurityError(f"there is no token to log in with: the callable raised {type(error).__name__}")
+def no_token(target: ConnectionTarget, why: str) -> JMSSecurityError:
+    """The text of what was raised is left out: who knows what a token server says."""
+    return JMSSecurityError(f"cannot connect to {target.peer}: there is no token to log in with: {why} (stage: SASL)")
+
+
+@contextmanager
+def brought_along(place: ConnectionTarget, stage: str) -> Iterator[None]:
+    """What an attempt to connect brings along may be wrong this time: a token that is none, a file half replaced.
+
+    That is one attempt that failed, and no fault inside the client: the next may find it in order.
+    """
+    try:
+        yield
+    except (TypeError, ValueError, ImportError) as error:
+        kind = JMSSecurityError if stage == "SASL" else ConnectionLostError
+        raise kind(f"cannot connect to {place.peer}: {error} (stage: {stage})") from error

@@ -13,7 +13,7 @@ from typing import Any
 
 from jmsish._consuming import check_destination as check_destination
 from jmsish._creators import Creators
-from jmsish._credentials import sasl_client, token_node
+from jmsish._credentials import FetchToken, sasl_client, tls_context, token_maker, token_node, token_now
 from jmsish._holding import ANY as FROZEN
 from jmsish._holding import refuse_reentry
 from jmsish._streams import EMPTY_BODY, message_of_stream
@@ -88,13 +88,21 @@ def layers(target: ConnectionTarget) -> tuple[WebSocketCodec | None, Proxy | Non
     return ClientWebSocket(place.rpartition(":")[0] if usual else place, target.path), proxy
 
 
+def check_places(target: ConnectionTarget, ssl_context: ssl.SSLContext | None) -> None:
+    """What is wrong with the TLS of a list of brokers, or missing for a WebSocket, is told at once and not tried."""
+    for place in target.targets:
+        tls_context(place, ssl_context)
+        layers(place)
+
+
 def make_core(
     target: ConnectionTarget,
     client_id: str | None,
     token: str | None = None,
     ssl_context: ssl.SSLContext | None = None,
+    fetch: FetchToken = token_now,
 ) -> ClientConnection:
-    """A client connection for one broker, not yet joined to any transport.
+    """A client connection for one broker, not yet joined to any transport; `fetch` renews tokens.
 
     Raises `InvalidClientIDError` for an empty client id.
     """
@@ -108,7 +116,7 @@ def make_core(
     core.telemetry = telemetry_of(options.tracing)
     if core.telemetry is not None:
         core.telemetry.watch(core)
-    core.cbs = token_node(core, place, token)
+    core.cbs = token_node(core, place, token, fetch)
     core.user_id = place.username if options.populate_user_id else None
     core.client_id, core.client_id_preset = client_id, client_id is not None
     if target.failover is not None:
@@ -139,6 +147,19 @@ def make_engine(
         },
         sasl=sasl_client(target, token, ssl_context),
     )
+
+
+def engine_maker(
+    core: ClientConnection, place: ConnectionTarget, token: str | None, ssl_context: ssl.SSLContext | None
+) -> Callable[[str], Engine]:
+    """What makes the engine when a wire to `place` is joined, by the owner of the connection."""
+
+    def make(container_id: str) -> Engine:
+        if core.cbs is not None and place.options.cbs:
+            core.cbs.make = token_maker(place, token)
+        return make_engine(place, token, ssl_context, container_id)
+
+    return make
 
 
 class ConnectionMetaData:

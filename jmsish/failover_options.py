@@ -14,7 +14,7 @@ LIST_ACTIONS = ("REPLACE", "ADD", "IGNORE")
 _ACTION = choice(*LIST_ACTIONS)
 _ACTION = Kind(_ACTION.check, lambda name, text: text.upper())
 _ATTEMPTS = count(0, optional=True)
-_MILLISECONDS = seconds(optional=True, per_second=1000)
+_MILLISECONDS = seconds(optional=False, per_second=1000)
 
 
 @dataclass(frozen=True, kw_only=True)

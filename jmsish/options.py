@@ -249,6 +249,15 @@ def _read_option(name: str, text: str) -> tuple[str, Any] | None:
 
 
 _CREDENTIALS = ("username", "password", "client_id")
+_UNSPEAKABLE = {"username": re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]"), "password": re.compile(r"[\x00\ud800-\udfff]")}
+
+
+def _check_credential(name: str, value: Any) -> None:
+    """No mechanism can carry a NUL or half a character, and a control character in a name would end a field early."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} is a str, not {type(value).__name__}")
+    if value is not None and _UNSPEAKABLE[name].search(value):
+        raise ValueError(f"the {name} has a control character or a lone surrogate, which no login can carry")
 _DEFAULT_PORTS = {"amqp": 5672, "amqps": 5671, "amqpws": 80, "amqpwss": 443}
 _SCHEMES = ("vm", "amqp", "amqps", "amqpws", "amqpwss", "failover")
 _ALIASES = {"ws": "amqpws", "wss": "amqpwss"}
@@ -276,6 +285,10 @@ class ConnectionTarget:
     """How to reconnect, for ``failover``."""
     targets: tuple[ConnectionTarget, ...] = ()
     """The brokers of a ``failover`` URL, in order."""
+
+    def __post_init__(self) -> None:
+        for name in ("username", "password"):
+            _check_credential(name, getattr(self, name))
 
     @property
     def alternatives(self) -> tuple[ConnectionTarget, ...]:

@@ -324,3 +324,21 @@ def test_no_error_of_a_url_shows_the_password_in_it(url: str, secret: str) -> No
 def test_no_repr_shows_a_secret() -> None:
     target = parse_url("amqps://user:hunter2@h?jms.tls_key_password=hunter2&jms.proxy=http://u:hunter2@p:1")
     assert target.password == "hunter2" and "hunter2" not in repr(target) and "hunter2" not in str(target)
+
+
+@pytest.mark.parametrize(
+    "given", [{"username": "a\0b"}, {"username": "a\x01auth=x"}, {"password": "\0"}, {"password": "\udc80"}]
+)
+@pytest.mark.parametrize("url", ["amqp://h", "failover:(amqp://h)"])
+def test_credentials_that_no_login_can_carry(url: str, given: dict[str, str]) -> None:
+    """A NUL would end a field of PLAIN early (RFC 4616), \\x01 one of XOAUTH2: another name, or a part of it."""
+    with pytest.raises(ValueError, match=r"has a control character or a lone surrogate") as caught:
+        parse_url(url, **given)  # type: ignore[arg-type]
+    assert not [value for value in given.values() if value in str(caught.value)]
+    with pytest.raises(TypeError, match="password is a str, not bytes"):
+        parse_url(url, username="a", password=b"hunter2")  # type: ignore[arg-type]
+
+
+def test_no_delay_of_failover_is_without_end() -> None:
+    with pytest.raises(ValueError, match="max_reconnect_delay=.* is out of range"):
+        parse_url("failover:(amqp://h)?failover.maxReconnectDelay=-1")

@@ -82,6 +82,12 @@ def test_the_option_cbs_logs_in_as_nobody() -> None:
     assert make_core(parse_url(STRING), None).cbs is None
 
 
+def test_a_list_of_brokers_has_its_token_when_one_is_reached() -> None:
+    """A `failover:` connection asks for it at each attempt, so there is none before the first."""
+    core = make_core(parse_url("failover:(amqps://h)", cbs=True, token=lambda: "t"), None)
+    assert core.cbs is not None and core.cbs.make is None
+
+
 def test_cbs_needs_something_to_make_tokens_of() -> None:
     with pytest.raises(ValueError, match="cbs needs token, or user name and password"):
         make_core(parse_url("amqps://h", cbs=True), None)

@@ -11,17 +11,18 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from jmsish._credentials import tls_context, token_soon
+from jmsish._credentials import brought_along, no_token, tls_context, token_soon
 from jmsish._facade import (
     ConnectionMetaData,
     EventListener,
     ExceptionListener,
     check_listener,
     check_mode,
+    check_places,
+    engine_maker,
     forbid_in_completion,
     layers,
     make_core,
-    make_engine,
 )
 from jmsish._simplified import Family
 from jmsish.aio.closing import Closing, Opening
@@ -33,7 +34,7 @@ from jmsish.drivers.layered_wire import join_layered
 from jmsish.drivers.loop import Connect, LoopDriver
 from jmsish.drivers.registry import connect_vm
 from jmsish.engine.engine import Engine
-from jmsish.errors import ConnectionLostError, IllegalStateError, JMSError, OperationTimeoutError
+from jmsish.errors import IllegalStateError, JMSError, OperationTimeoutError
 from jmsish.modes import AcknowledgeMode
 from jmsish.options import ConnectionTarget, parse_url
 
@@ -295,10 +296,10 @@ async def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, op
     """Reach the target's broker, and authenticate; by `failover:` as its plan says, with `opening` to the open."""
     if target.failover is not None:
         return await _dial_by_plan(target, ssl_context, opening)
-    timeout = target.options.connect_timeout
-    deadline = None if timeout is None else monotonic() + timeout
     tls = tls_context(target, ssl_context)
-    core = make_core(target, target.client_id, await token_soon(target), ssl_context)
+    core = make_core(target, target.client_id, await _token(target), ssl_context, _token)
+    timeout = target.options.connect_timeout
+    deadline = None if timeout is None else monotonic() + timeout  # that the broker has: the token took its own time
     connection = Connection(core)
     driver = connection._driver
     try:
@@ -307,8 +308,7 @@ async def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, op
         await driver.wait(core.authenticated, deadline)
     except OperationTimeoutError as error:
         driver.stop()
-        text = f"{core.peer} accepted the connection and did not answer within {timeout:g} s (stage: SASL)"
-        raise ConnectionLostError(text, scope="connection") from error
+        raise core.unanswered("SASL", error) from error
     except BaseException:
         driver.stop()
         raise
@@ -317,7 +317,8 @@ async def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, op
 
 async def _dial_by_plan(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, opening: bool) -> Connection:
     """The first connection of one that is made again after a loss: it is made the same way."""
-    core = make_core(target, target.targets[0].client_id or target.client_id)
+    check_places(target, ssl_context)
+    core = make_core(target, target.targets[0].client_id or target.client_id, fetch=_token)
     core.now = monotonic()
     core.dial_first(opening)
     online = core.online
@@ -334,10 +335,24 @@ async def _dial_by_plan(target: ConnectionTarget, ssl_context: ssl.SSLContext | 
 async def _reach_for_engine(
     ssl_context: ssl.SSLContext | None, driver: LoopDriver, place: ConnectionTarget
 ) -> Callable[[str], Engine]:
-    tls = tls_context(place, ssl_context)
-    make = partial(make_engine, place, await token_soon(place), ssl_context)
+    core: Any = driver.core
+    with brought_along(place, "SASL"):
+        make = engine_maker(core, place, await _token(place), ssl_context)
+    with brought_along(place, "TLS"):
+        tls = tls_context(place, ssl_context)
+    if core.dialling is not None:
+        core.dialling.since = monotonic()
     await _reach(driver, place, tls)
     return make
+
+
+async def _token(place: ConnectionTarget) -> str | None:
+    """Asked for anew, within `connect_timeout`."""
+    timeout = place.options.connect_timeout
+    try:
+        return await asyncio.wait_for(token_soon(place), timeout)
+    except asyncio.TimeoutError as late:
+        raise no_token(place, f"the callable gave none within {timeout:g} s") from late
 
 
 async def _reach(driver: LoopDriver, place: ConnectionTarget, tls: ssl.SSLContext | None) -> None:
@@ -350,8 +365,8 @@ async def _reach(driver: LoopDriver, place: ConnectionTarget, tls: ssl.SSLContex
     timeout = place.options.connect_timeout
     websocket, proxy = layers(place)
     name = place.options.tls_server_name
-    if websocket is None and proxy is None:
-        await driver.join_socket(place.host, place.port, timeout=timeout, ssl_context=tls, server_hostname=name)
+    if websocket is None and proxy is None and tls is None:
+        await driver.join_socket(place.host, place.port, timeout=timeout)
     else:
         await join_layered(
             driver,

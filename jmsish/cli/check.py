@@ -17,6 +17,7 @@ from jmsish.cli.parsing import (
     url_with_options,
     visible,
 )
+from jmsish.cli.told_once import told_once
 
 EPILOG = """\
 examples:
@@ -57,8 +58,12 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    try:
+        wanted = conformance.scenarios(arguments.only)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     if arguments.list:
-        for each in conformance.scenarios(arguments.only):
+        for each in wanted:
             print(f"{each.name:32} {each.title}")
         return 0
     if arguments.url is None:
@@ -70,15 +75,16 @@ def run(arguments: argparse.Namespace) -> int:
     def tell(result: conformance.Result) -> None:
         print(f"{MARKS[result.result]} {result.scenario:32} {visible(result.why or result.title)}", flush=True)
 
-    card = conformance.check(
-        url,
-        only=arguments.only,
-        queue=arguments.queue,
-        patience=arguments.patience,
-        quiet=arguments.quiet,
-        tell=None if arguments.json else tell,
-        **options,
-    )
+    with told_once():
+        card = conformance.check(
+            url,
+            only=arguments.only,
+            queue=arguments.queue,
+            patience=arguments.patience,
+            quiet=arguments.quiet,
+            tell=None if arguments.json else tell,
+            **options,
+        )
     if arguments.json:
         print(json.dumps(card.as_dict(), ensure_ascii=False))
     else:

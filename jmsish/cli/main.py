@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return quiet_exit()
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    except (JMSError, CommandError, UsageError, OSError, ValueError, TypeError) as error:
+    except (JMSError, CommandError, UsageError, OSError, ValueError, TypeError, ImportError) as error:
         return report(error, arguments)
 
 

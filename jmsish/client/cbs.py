@@ -7,8 +7,9 @@ taken is put anew when four fifths of its time are over, so that no link ends be
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import count
@@ -37,16 +38,24 @@ LIFETIME = 3600
 """Seconds that a token holds which is made here, or does not say how long."""
 _SOON = 0.5
 """Seconds until it is looked whether the application has given a token."""
+_RETRY = 10.0
+"""Seconds until the application is asked again that had none."""
 _RENEWED_AFTER = 0.8
 """The part of its time after which a token is put anew."""
 _PROPERTIES, _APPLICATION_PROPERTIES, _VALUE = 0x73, 0x74, 0x77
 _CORRELATION_ID = 5
 _TAKEN = (200, 202)
 
+_NO_TOKEN = (JMSError, TypeError, ValueError)
+"""How it is told that there is none: the callable raised, or gave what is no token."""
+
 _log = logging.getLogger("jmsish.client")
 
 MakeToken = Callable[[str, int], str]
 """The token for an audience; the second argument is until when one that is made now shall hold."""
+
+Fetch = Callable[[], "str | None | Awaitable[str | None]"]
+"""Asks the application for a token: called outside of the ownership, as all code of its own is, where listeners run."""
 
 
 @dataclass(slots=True)
@@ -84,15 +93,15 @@ class _Links(OwnLink):
 class TokenNode:
     """The tokens of one connection."""
 
-    def __init__(
-        self, connection: ClientConnection, make: MakeToken, fetch: Callable[[], str | None] | None = None
-    ) -> None:
+    def __init__(self, connection: ClientConnection, make: MakeToken | None, fetch: Fetch | None = None) -> None:
         self.connection = connection
         self.make = make
+        """None until a token was fetched for the first connection; each one that is made again brings its own."""
         self._fetch = fetch
-        """Asks the application for another token: called outside of the ownership, as all code of its own is."""
         self._fetching = False
         self._fresh: str | None = None
+        self._was_refused = self._complained = False
+        self._ask_from = 0.0
         self._claims: dict[str, _Claim] = {}
         self._waiting: dict[str, Future[None]] = {}
         self._unsent: list[bytes] = []
@@ -124,6 +133,7 @@ class TokenNode:
 
     def _put(self, audience: str) -> Future[None]:
         wall = int(self.connection.clock())
+        assert self.make is not None
         token = self.make(audience, wall + LIFETIME)
         expiry = expiry_of(token) or wall + LIFETIME
         number = f"{self._here}:{next(self._numbers)}"
@@ -163,32 +173,54 @@ class TokenNode:
     def tick(self, now: float, deadline: float | None) -> float | None:
         """Put anew what is due; when to come back."""
         due = [claim for claim in self._claims.values() if claim.renewed_at <= now and self._pair is not None]
-        if due and self._fetch is not None and not self._has_fetched():
+        if due and self._fetch is not None and not self._has_fetched(now):
             return now + _SOON if deadline is None else min(deadline, now + _SOON)
         for claim in due:
             self._put(claim.audience).add_done_callback(_tell_refused)
         moments = [claim.renewed_at for claim in self._claims.values()]
         return min(moments if deadline is None else [deadline, *moments], default=None)
 
-    def _has_fetched(self) -> bool:
+    def _has_fetched(self, now: float) -> bool:
         """Whether the application has given another token; it is asked, where it has not been."""
         fresh, self._fresh = self._fresh, None
         if fresh is not None:
             self.make, self._fetching = lambda audience, expiry: fresh, False
             return True
-        if not self._fetching:
+        if self._was_refused:
+            self._was_refused = self._fetching = False
+            self._ask_from = now + _RETRY
+        if not self._fetching and now >= self._ask_from:
             self._fetching = True
             self.connection.calls.append((self._ask, ()))
         return False
 
-    def _ask(self) -> None:
-        """Runs where listeners run."""
+    def _ask(self) -> Awaitable[None] | None:
+        """Runs where listeners run; an asyncio connection awaits what a coroutine function gives."""
         assert self._fetch is not None
         try:
-            self._fresh = self._fetch()
-        except (JMSError, TypeError) as error:
+            found = self._fetch()
+        except _NO_TOKEN as error:
+            self._refuse(error)
+            return None
+        if inspect.isawaitable(found):
+            return self._take_awaited(found)
+        self._take(found)
+        return None
+
+    async def _take_awaited(self, found: Awaitable[str | None]) -> None:
+        try:
+            self._take(await found)
+        except _NO_TOKEN as error:
+            self._refuse(error)
+
+    def _take(self, token: str | None) -> None:
+        self._complained = False
+        self._fresh = token
+
+    def _refuse(self, error: Exception) -> None:
+        if not self._complained:  # once, and not each time it is asked again
             _log.warning("no token to renew the old one with: %s", error)
-            self._fetching = False
+        self._complained = self._was_refused = True
 
     def lost(self, error: JMSError) -> None:
         """The links are gone, and with them what the broker knew of us."""

@@ -25,7 +25,7 @@ from jmsish.client.waiting import someone_waits
 from jmsish.destination import Prefixes
 from jmsish.engine import events
 from jmsish.engine.codec import split_header
-from jmsish.engine.conditions import EngineStateError
+from jmsish.engine.conditions import EngineStateError, PeerLimitError
 from jmsish.engine.engine import Engine
 from jmsish.engine.outcomes import AmqpError, TransactionalState
 from jmsish.errors import (
@@ -34,6 +34,8 @@ from jmsish.errors import (
     InvalidClientIDError,
     JMSError,
     JMSSecurityError,
+    OperationTimeoutError,
+    ResourceAllocationError,
     error_for,
 )
 from jmsish.modes import AcknowledgeMode
@@ -297,6 +299,14 @@ class ClientConnection(Continuity):
         if not self._told:
             self.report(error)
 
+    def unanswered(self, stage: str, late: OperationTimeoutError) -> ConnectionLostError:
+        """A broker that takes connections and says nothing is left after `connect_timeout`."""
+        within = f"within {self.options.connect_timeout:g} s (stage: {stage})"
+        text = f"{self.peer} accepted the connection and did not answer {within}"
+        error = ConnectionLostError(text, scope="connection")
+        error.__cause__ = late
+        return error
+
     def tell(self, event: ConnectionEvent) -> None:
         """Events go to the event listener, and to who watches."""
         if self.telemetry is not None:
@@ -332,6 +342,9 @@ class ClientConnection(Continuity):
                 yield self.opened, self._deadline(self.options.connect_timeout)
             except Interrupted:
                 continue
+            except OperationTimeoutError as late:
+                self._told = self.reconnection is None
+                self.lose(self.unanswered("open", late))
         self.check()
 
     def ready_to_start(self) -> Procedure[None]:
@@ -351,7 +364,8 @@ class ClientConnection(Continuity):
         try:
             session = ClientSession(self, mode, self.engine.begin())
         except EngineStateError as error:
-            raise JMSError(f"no session can begin: {error}", scope="connection") from error
+            kind = ResourceAllocationError if isinstance(error, PeerLimitError) else JMSError
+            raise kind(f"no session can begin: {error}", scope="connection") from error
         self.sessions.add(session)
         try:
             attached = None if session.controller is None else session.controller.attach()

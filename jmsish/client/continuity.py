@@ -62,10 +62,17 @@ class Continuity(Outcomes):
 
     def lose(self, error: JMSError) -> None:
         """The connection is gone, and nobody here wanted that: it is made again where it may be, else it has failed."""
+        self._name_stage(error)
         if self.reconnection is None or self.closed or self.failure is not None:
             self.fail(error)
         else:
             interrupt(self._whole, error)
+
+    def _name_stage(self, error: JMSError) -> None:
+        """What ends a connection before it is open says how far it had come."""
+        if not self.opened.done() and "stage: " not in str(error):
+            stage = "open" if self.authenticated.done() else "SASL"
+            error.args = (f"{error} (stage: {stage})", *error.args[1:])
 
     def go_offline(self, cause: JMSError | None) -> None:
         """From now on the driver runs `reconnect`; without a cause it is for a first connection."""

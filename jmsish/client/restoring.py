@@ -42,6 +42,8 @@ class Dial(Answer[None]):
     def __init__(self, place: ConnectionTarget) -> None:
         super().__init__()
         self.place = place
+        self.since: float | None = None
+        """When the broker's time began: what the driver asks the application for before (a token) is not its delay."""
 
 
 def reconnect(connection: ClientConnection) -> Procedure[None]:
@@ -109,6 +111,8 @@ def _attempt(connection: ClientConnection, place: ConnectionTarget) -> Procedure
     try:
         yield dial, deadline
         connection.dialling = None
+        if dial.since is not None and timeout is not None:
+            deadline = dial.since + timeout
         stage = "SASL"
         yield connection.authenticated, deadline
         _check(connection)

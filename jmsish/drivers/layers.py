@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from jmsish.drivers.tls import TlsCodec, TlsFailure
 from jmsish.drivers.websocket import WebSocketCodec, WebSocketFailure
 
-__all__ = ["LAYER_FAILURES", "Layer", "Stack", "kind_of", "layer_of", "name_of", "sentence_of"]
+__all__ = ["LAYER_FAILURES", "Layer", "Stack", "kind_of", "layer_of", "name_of", "sentence_of", "step_of"]
 
 LAYER_FAILURES = (TlsFailure, WebSocketFailure)
 
@@ -63,6 +63,11 @@ class Stack:
         self._lower = lower
         self._upper = upper
         self._joined = False
+
+    @property
+    def is_joined(self) -> bool:
+        """TLS is done, and what is spoken now is WebSocket."""
+        return self._joined
 
     @property
     def established(self) -> bool:
@@ -120,8 +125,15 @@ def layer_of(tls: TlsCodec | None, websocket: WebSocketCodec | None) -> Layer | 
 
 
 def kind_of(layer: Layer) -> type[TlsFailure] | type[WebSocketFailure]:
-    """The failure of a layer's handshake that is nobody's word."""
+    """The failure of a layer's handshake, as far as it has come, that is nobody's word."""
+    if isinstance(layer, Stack):
+        return WebSocketFailure if layer.is_joined else TlsFailure
     return TlsFailure if isinstance(layer, TlsCodec) else WebSocketFailure
+
+
+def step_of(layer: Layer) -> str:
+    """The handshake that is under way."""
+    return "TLS" if kind_of(layer) is TlsFailure else "WebSocket"
 
 
 def name_of(layer: Layer) -> str:

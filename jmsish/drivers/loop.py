@@ -12,12 +12,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from ssl import SSLContext
 from time import monotonic
 from typing import Any, TypeVar
 
 from jmsish.drivers.callback_task import CallbackTask
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
+from jmsish.drivers.sockets import address_text
 from jmsish.drivers.transport import PipeEnd
 from jmsish.drivers.wires import PipeWire, SocketWire, Wire, reach
 from jmsish.engine.engine import Engine
@@ -60,21 +60,10 @@ class LoopDriver:
     def join_pipe(self, pipe: PipeEnd) -> None:
         self.join_wire(PipeWire(pipe, self))
 
-    async def join_socket(
-        self,
-        host: str,
-        port: int,
-        *,
-        timeout: float | None,
-        ssl_context: SSLContext | None,
-        server_hostname: str | None = None,
-    ) -> None:
-        """Connect by TCP, or TLS with a context.  Raises `ConnectionLostError` naming host, port and cause."""
-        where = f"{host}:{port}"
-        name = (server_hostname or host) if ssl_context is not None else None
-        connecting = self.loop.create_connection(
-            lambda: SocketWire(self, where), host, port, ssl=ssl_context, server_hostname=name
-        )
+    async def join_socket(self, host: str, port: int, *, timeout: float | None) -> None:
+        """Connect by TCP, with nothing around.  Raises `ConnectionLostError` naming host, port and cause."""
+        where = address_text(host, port)
+        connecting = self.loop.create_connection(lambda: SocketWire(self, where), host, port)
         _, wire = await reach(connecting, where, timeout)
         self.join_wire(wire)
 
@@ -82,6 +71,7 @@ class LoopDriver:
         """Go on over a wire that is ready for AMQP."""
         self.wire = wire
         if self._reconnecting is None:  # else the core joins it first
+            wire.joined()
             self.watch()
 
     # -- running the core ------------------------------------------------------------------------------------------
@@ -296,6 +286,8 @@ class LoopDriver:
         make_engine = await self._connect(self, place)
         self.core.now = monotonic()
         self.core.join(place, make_engine)
+        if self.wire is not None:
+            self.wire.joined()
 
     def _retire(self) -> None:
         """The wire was lost."""

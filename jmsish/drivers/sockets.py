@@ -21,7 +21,7 @@ from contextlib import suppress
 from time import monotonic
 
 from jmsish.drivers.alertness import Alertness
-from jmsish.drivers.layers import LAYER_FAILURES, Layer, kind_of, layer_of, name_of, sentence_of
+from jmsish.drivers.layers import LAYER_FAILURES, Layer, kind_of, layer_of, name_of, sentence_of, step_of
 from jmsish.drivers.proxy import ProxyFailure, ProxyTunnel
 from jmsish.drivers.tls import TlsCodec, TlsFailure
 from jmsish.drivers.transport import LayerLost, SendBlocked
@@ -30,7 +30,7 @@ from jmsish.drivers.websocket import WebSocketCodec
 from jmsish.errors import ConnectionLostError
 from jmsish.options import Proxy
 
-__all__ = ["SocketTransport", "address_text", "reason_of", "connect_tcp"]
+__all__ = ["SocketTransport", "address_text", "reason_of", "connect_tcp", "tls_of"]
 
 _READ_SIZE = 1 << 18
 
@@ -66,25 +66,28 @@ def connect_tcp(
     except (OSError, UnicodeError) as error:
         where = peer if proxy is None else f"{peer} by the proxy {reached}"
         raise ConnectionLostError(f"cannot connect to {where}: {reason_of(error, timeout)}") from error
-    step = ""
+    layer: Layer | None = None
     try:
         if proxy is not None:
-            step = f"the proxy {reached}: "
             transport.start_tunnel(ProxyTunnel(proxy, peer), deadline)
-        step = "WebSocket: " if ssl_context is None else "TLS: "
-        layer = layer_of(_tls(ssl_context, server_hostname or host, peer), websocket)
+        layer = layer_of(tls_of(ssl_context, server_hostname or host, peer), websocket)
         if layer is not None:
             transport.start_layer(layer, deadline)
-    except TimeoutError as error:
+    except (OSError, ConnectionLostError) as error:
         transport.close()
-        raise ConnectionLostError(f"cannot connect to {peer}: {step}{_reason(error, timeout)}") from error
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if not isinstance(cause, OSError):
+            raise
+        step = f"the proxy {reached}" if layer is None else step_of(layer)
+        raise ConnectionLostError(f"cannot connect to {peer}: {step}: {_reason(cause, timeout)}") from cause
     except BaseException:
         transport.close()
         raise
     return transport
 
 
-def _tls(context: ssl.SSLContext | None, server_hostname: str, peer: str) -> TlsCodec | None:
+def tls_of(context: ssl.SSLContext | None, server_hostname: str, peer: str) -> TlsCodec | None:
+    """The TLS of a client, where there is any. Raises :class:`~jmsish.errors.ConnectionLostError` for no host name."""
     try:
         return None if context is None else TlsCodec(context, server_hostname=server_hostname)
     except (TlsFailure, ValueError) as failure:
@@ -114,15 +117,15 @@ def _connect(host: str, port: int, deadline: float | None) -> socket.socket:
     raise failure or TimeoutError
 
 
-def reason_of(error: BaseException, timeout: float | None = None) -> str:
+def reason_of(error: BaseException, timeout: float | None = None, stage: str = " (stage: connect)") -> str:
     """Why connecting failed, in words, and at which stage."""
     if isinstance(error, socket.gaierror):
         return f"the name of the host cannot be resolved ({error.strerror}; stage: resolve)"
     if isinstance(error, UnicodeError):
         return "this is no name of a host (stage: resolve)"
     if isinstance(error, OSError) and error.errno and not isinstance(error, TimeoutError):
-        return f"{os.strerror(error.errno)} (stage: connect)"
-    return f"{_reason(error, timeout)} (stage: connect)"
+        return f"{os.strerror(error.errno)}{stage}"
+    return f"{_reason(error, timeout)}{stage}"
 
 
 def _reason(error: BaseException, timeout: float | None = None) -> str:

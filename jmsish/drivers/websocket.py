@@ -30,6 +30,12 @@ _TEXT_LIMIT = 200
 """So many characters of an answer that is no WebSocket are shown in the error."""
 
 
+_TLS_RECORDS = (b"\x16\x03", b"\x15\x03")
+"""How a handshake and an alert begin (RFC 8446, 5.1)."""
+
+_ANSWER = b"HTTP"
+"""How the answer to a client's handshake begins."""
+
 _BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\nhere is AMQP 1.0 over WebSocket: %b\n"
 
 
@@ -173,7 +179,7 @@ class WebSocketCodec:
             return str(error)
         if data.startswith(b"AMQP"):
             return "the peer speaks AMQP without WebSocket"
-        if data[:2] in (b"\x16\x03", b"\x15\x03"):  # a TLS record: a handshake or an alert (RFC 8446, 5.1)
+        if data[:2] in _TLS_RECORDS:
             return "the peer speaks TLS"
         return f"the handshake failed: {error}"
 
@@ -186,12 +192,21 @@ class ClientWebSocket(WebSocketCodec):
         self._request = self._ws.events.Request(host=host, target=path, subprotocols=[SUBPROTOCOL])
         self._status = 0
         self._text = b""
+        self._first = b""
 
     def start(self) -> None:
         with self._lock:
             self._say(self._request)
 
     def receive(self, data: bytes) -> bytes:
+        if len(self._first) < len(_ANSWER) and not self.ended:
+            self._first += data[: len(_ANSWER) - len(self._first)]
+            if not _ANSWER.startswith(self._first):
+                # Said at once: a header of AMQP has eight octets and no end of a line, which the library waits for.
+                if len(self._first) < len(_ANSWER) and self._first not in _TLS_RECORDS:
+                    return b""  # what it is shows with the next octets
+                self.ended = True
+                raise WebSocketFailure(self._sentence(Exception("the peer does not speak HTTP"), self._first))
         octets = super().receive(data)
         if self._status:
             self.ended = True

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from ssl import SSLError
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from jmsish.drivers.sockets import reason_of
-from jmsish.drivers.tls import sentence
 from jmsish.drivers.transport import PipeEnd
 from jmsish.errors import ConnectionLostError
 
@@ -26,6 +24,9 @@ class Wire(Protocol):
     """It was lost, and another one has taken its place: what still comes of it is nobody's."""
     paused: bool
     """It has more to write than it should keep: nothing is given to it until it has written some."""
+
+    def joined(self) -> None:
+        """The driver goes on over this wire from now on: tell it what the peer has said before."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -58,6 +59,9 @@ class PipeWire:
             except RuntimeError:
                 pass  # the loop is closed: nobody reads any more
 
+    def joined(self) -> None:
+        self.read()
+
     def write(self, data: bytes) -> None:
         self._sending = True
         try:
@@ -89,12 +93,13 @@ class PipeWire:
 
 
 class SocketWire(asyncio.Protocol):
-    """A TCP or TLS connection as asyncio gives it."""
+    """A TCP connection as asyncio gives it."""
 
     retired = False
 
     def __init__(self, driver: LoopDriver, peer: str) -> None:
         self.peer = peer
+        self._early: list[bytes | Exception | None] = []  # octets, and behind them the end, for this reason
         self.paused = False
         self._driver = driver
         self._transport: asyncio.Transport | None = None
@@ -106,8 +111,26 @@ class SocketWire(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.retired:
             return
+        if self._driver.wire is not self:
+            self._early.append(data)
+            return
         self._driver.receive(data)
         self._driver.flush()
+
+    def _end(self, error: Exception | None) -> None:
+        """Nothing more comes."""
+        if self._driver.wire is not self:
+            self._early.append(error)
+        elif not self.retired:
+            self._driver.receive_eof(error)
+
+    def joined(self) -> None:
+        early, self._early = self._early, []
+        for each in early:
+            if isinstance(each, bytes):
+                self._driver.receive(each)
+            else:
+                self._driver.receive_eof(each)
 
     def pause_writing(self) -> None:
         self.paused = True
@@ -119,10 +142,7 @@ class SocketWire(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.paused = False
-        if not self.retired:
-            if isinstance(error, SSLError):
-                error = ConnectionLostError(f"TLS: {sentence(error, b'')}", scope="connection")
-            self._driver.receive_eof(error)
+        self._end(error)
         self._driver.written()
 
     def write(self, data: bytes) -> None:
@@ -144,15 +164,12 @@ class SocketWire(asyncio.Protocol):
             self._transport.abort()
 
 
-async def reach(connecting: Awaitable[T], where: str, timeout: float | None) -> T:
-    """The end of connecting. Raises `ConnectionLostError` naming the place and the cause."""
+async def reach(connecting: Awaitable[T], where: str, timeout: float | None, step: Callable[[], str] = str) -> T:
+    """The end of connecting. Raises `ConnectionLostError` naming the place, how far it got (`step`), and the cause."""
     try:
         return await asyncio.wait_for(connecting, timeout)
-    except asyncio.TimeoutError:
-        text = f"connecting to {where} took longer than {timeout} s (stage: connect)"
-        raise ConnectionLostError(text, scope="connection") from None
-    except SSLError as error:
-        text = f"cannot connect to {where}: TLS: {sentence(error, b'')}"
-        raise ConnectionLostError(text, scope="connection") from error
-    except OSError as error:
-        raise ConnectionLostError(f"cannot connect to {where}: {reason_of(error)}", scope="connection") from error
+    except (OSError, asyncio.TimeoutError, UnicodeError) as error:  # on Python 3.10 a time-out is no OSError
+        cause = TimeoutError() if isinstance(error, asyncio.TimeoutError) else error
+        doing = step()
+        why = f"{doing}: {reason_of(cause, timeout, stage='')}" if doing else reason_of(cause, timeout)
+        raise ConnectionLostError(f"cannot connect to {where}: {why}", scope="connection") from error

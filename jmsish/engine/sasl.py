@@ -120,11 +120,16 @@ class SaslClient:
         )
 
     def _missing(self, offered: Sequence[str]) -> str:
-        """What of a username and password was not given, where the server would take them."""
+        """What is wrong with the username and password, or was not given of them, where the server would take them."""
         held = self.credentials
         takes = [name for name in offered if name == "PLAIN" or name.startswith("SCRAM-")]
-        if not takes or held.token is not None or (held.username and held.password):
+        if not takes or held.token is not None:
             return ""
+        if held.username and held.password:
+            scrams = [kind for kind in self.kinds if kind.name in takes and kind.name != "PLAIN"]
+            if not scrams or any(kind.usable(held) for kind in scrams):
+                return ""
+            return " (the user name or the password has characters that SCRAM forbids, by SASLprep)"
         what = "password" if held.username else "username"
         return f" (it takes a username and a password, and no {what} was given)"
 

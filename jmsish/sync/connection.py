@@ -10,17 +10,18 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from jmsish._credentials import tls_context, token_now
+from jmsish._credentials import brought_along, tls_context, token_now
 from jmsish._facade import (
     ConnectionMetaData,
     EventListener,
     ExceptionListener,
     check_listener,
     check_mode,
+    check_places,
+    engine_maker,
     forbid_in_completion,
     layers,
     make_core,
-    make_engine,
 )
 from jmsish._simplified import Family
 from jmsish.client.connection import ClientConnection
@@ -31,7 +32,7 @@ from jmsish.drivers.standby import Connect
 from jmsish.drivers.threaded import ThreadedDriver
 from jmsish.drivers.transport import Nowhere, Transport
 from jmsish.engine.engine import Engine
-from jmsish.errors import ConnectionLostError, IllegalStateError, JMSError, OperationTimeoutError
+from jmsish.errors import IllegalStateError, JMSError, OperationTimeoutError
 from jmsish.modes import AcknowledgeMode
 from jmsish.options import ConnectionTarget, parse_url
 from jmsish.sync.closing import Closing
@@ -281,27 +282,27 @@ def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, opening:
     """Reach the target's broker, and authenticate; by `failover:` as its plan says, with `opening` to the open."""
     if target.failover is not None:
         return _dial_by_plan(target, ssl_context, opening)
-    timeout = target.options.connect_timeout
-    deadline = None if timeout is None else monotonic() + timeout
     tls = tls_context(target, ssl_context)
     core = make_core(target, target.client_id, token_now(target), ssl_context)
+    timeout = target.options.connect_timeout
+    deadline = None if timeout is None else monotonic() + timeout  # that the broker has: the token took its own time
     connection = Connection(core, _reach(target, tls))
     with _stopped_on_failure(connection):
         try:
             connection._driver.wait(core.authenticated, deadline)
         except OperationTimeoutError as error:
-            text = f"{core.peer} accepted the connection and did not answer within {timeout:g} s (stage: SASL)"
-            raise ConnectionLostError(text, scope="connection") from error
+            raise core.unanswered("SASL", error) from error
     return connection
 
 
 def _dial_by_plan(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, opening: bool) -> Connection:
     """The first connection of one that is made again after a loss: it is made the same way."""
+    check_places(target, ssl_context)
     core = make_core(target, target.targets[0].client_id or target.client_id)
     core.now = monotonic()
     core.dial_first(opening)
     online = core.online
-    connection = Connection(core, Nowhere(target.url), partial(_reach_for_engine, ssl_context))
+    connection = Connection(core, Nowhere(target.url), partial(_reach_for_engine, core, ssl_context))
     with _stopped_on_failure(connection):
         connection._driver.wait(online, None)
     return connection
@@ -317,10 +318,14 @@ def _stopped_on_failure(connection: Connection) -> Iterator[None]:
 
 
 def _reach_for_engine(
-    ssl_context: ssl.SSLContext | None, place: ConnectionTarget
+    core: ClientConnection, ssl_context: ssl.SSLContext | None, place: ConnectionTarget
 ) -> tuple[Transport, Callable[[str], Engine]]:
-    tls = tls_context(place, ssl_context)
-    make = partial(make_engine, place, token_now(place), ssl_context)
+    with brought_along(place, "SASL"):
+        make = engine_maker(core, place, token_now(place), ssl_context)
+    with brought_along(place, "TLS"):
+        tls = tls_context(place, ssl_context)
+    if core.dialling is not None:
+        core.dialling.since = monotonic()
     return _reach(place, tls), make
 
 

@@ -36,7 +36,7 @@ def test_wrong_usage(complaint: Complaint) -> None:
     status, text = complaint("check", "http://localhost")
     assert status == 2 and "unknown scheme" in text
     status, text = complaint("check", "vm://nobody", "--only", "redelivry-001")
-    assert status == 1 and "did you mean 'redelivery-001'" in text
+    assert status == 2 and "did you mean 'redelivery-001'" in text
 
 
 def test_a_broker_that_is_not_there(complaint: Complaint) -> None:

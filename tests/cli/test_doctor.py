@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import trustme
 
 import jmsish
 from jmsish.cli.main import main
+from tests.scenarios.test_websocket import Proxy
 
 from . import servers
 
@@ -236,3 +238,73 @@ def test_a_list_says_which_host_is_wrong(capfd: pytest.CaptureFixture[str]) -> N
 def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "http://localhost"]) == 2
     assert "unknown scheme" in capsys.readouterr().err
+
+
+# -- WebSocket, and a proxy
+
+
+def test_a_websocket_is_a_stage_of_its_own(doctor: Callable[..., Told]) -> None:
+    with jmsish.EmbeddedBroker() as broker:
+        status, found, told = doctor(broker.listen(protocol="ws").url, "--no-trials")
+    assert status == 0 and found["WebSocket"]["detail"] == "the subprotocol amqp at /"
+    assert found["protocol"]["detail"].startswith("AMQP 1.0, lets in by ")
+    order = [each["what"] for each in told["findings"]]
+    assert order[:6] == ["resolve", "connect", "TLS", "WebSocket", "protocol", "open"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "detail", "advice"),
+    [
+        (servers.amqp_091, "speaks AMQP without WebSocket", "speaks AMQP 0-9-1; "),
+        (servers.stomp, "ended the connection", "speaks STOMP; "),
+        (servers.ssh, "does not speak HTTP", "speaks SSH; "),
+        (servers.http, "HTTP 400", "is the path of the URL right?"),
+        (servers.silent, "did not answer the handshake within 0.3 s", "5672"),
+    ],
+)
+def test_what_is_no_websocket_is_named(
+    doctor: Callable[..., Told], answer: servers.Answer, detail: str, advice: str
+) -> None:
+    with servers.serving(answer) as place:
+        status, found, _ = doctor(f"amqpws://{place}", "--timeout", "0.3" if answer is servers.silent else "5")
+    assert status == 3 and detail in found["WebSocket"]["detail"] and advice in found["WebSocket"]["advice"]
+    assert "open" not in found
+
+
+def test_a_port_of_amqp_is_not_one_of_websocket(doctor: Callable[..., Told], authority: trustme.CA) -> None:
+    with jmsish.EmbeddedBroker() as broker:
+        plain = broker.listen().url.partition("://")[2]
+        _, found, _ = doctor(f"amqpws://{plain}")
+        assert found["WebSocket"]["advice"].endswith("use amqp:// in place of amqpws://")
+        secure = broker.listen(ssl_context=server_context(authority, "127.0.0.1")).url.partition("://")[2]
+        _, found, _ = doctor(f"amqpwss://{secure}", "--insecure")
+        assert found["WebSocket"]["advice"].endswith("use amqps:// in place of amqpwss://")
+        _, found, _ = doctor(f"amqpws://{secure}")
+        assert found["WebSocket"]["advice"] == "use amqpwss:// in place of amqpws://"
+
+
+@pytest.mark.parametrize("protocol", ["amqp", "ws"])
+def test_the_way_of_a_proxy_is_gone(doctor: Callable[..., Told], protocol: str) -> None:
+    proxy = Proxy()
+    with jmsish.EmbeddedBroker() as broker:
+        url = broker.listen(protocol=protocol).url
+        status, found, _ = doctor(url, "--option", f"proxy={proxy.url}", "--no-trials")
+    assert status == 0 and "of the proxy" in found["resolve"]["detail"] and "s3cret" not in str(found)
+    proxy.close()
+
+
+def test_a_proxy_that_refuses_is_told(doctor: Callable[..., Told]) -> None:
+    proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+    status, found, _ = doctor("amqp://broker.invalid", "--option", f"proxy={proxy.url}")
+    assert status == 3 and "the proxy answered HTTP 407" in found["connect"]["detail"]
+    proxy.close()
+
+
+def test_a_broker_of_a_list_that_is_not_there_is_one_line_of_the_log(
+    doctor: Callable[..., Told], caplog: pytest.LogCaptureFixture
+) -> None:
+    with jmsish.EmbeddedBroker() as broker, socket.create_server(("127.0.0.1", 0)) as taken:
+        away = f"amqp://127.0.0.1:{taken.getsockname()[1]}"
+        taken.close()
+        doctor(f"failover:({away},{broker.listen().url})")
+    assert caplog.text.count("is not reached") == 1

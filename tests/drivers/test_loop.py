@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import jmsish
 from jmsish import aio
+from jmsish.drivers.wires import SocketWire
 
 from .mute import MutableProxy
 
@@ -552,3 +553,35 @@ def test_a_context_too_makes_a_consumer_in_a_task_of_its_listener(url: str) -> N
             assert (await heard).destination.name == "another"
 
     play(scene())
+
+
+def test_what_a_peer_says_before_the_wire_is_joined_is_not_lost() -> None:
+    """It may greet first, and may go at once: between the connect and the driver there are turns of the loop."""
+
+    class Driver:
+        wire: Any = None
+        heard: list[Any] = []
+
+        def receive(self, data: bytes) -> None:
+            self.heard.append(data)
+
+        def receive_eof(self, error: Exception | None) -> None:
+            self.heard.append(error)
+
+        def flush(self) -> None:
+            pass
+
+        written = flush
+
+    driver: Any = Driver()
+    wire = SocketWire(driver, "peer")
+    wire.data_received(b"AMQP")
+    wire.data_received(b"\x03\x01\x00\x00")
+    wire.connection_lost(None)
+    assert driver.heard == []
+    driver.wire = wire
+    wire.joined()
+    assert driver.heard == [b"AMQP", b"\x03\x01\x00\x00", None]
+    wire.joined()
+    wire.data_received(b"more")
+    assert driver.heard == [b"AMQP", b"\x03\x01\x00\x00", None, b"more"]

@@ -350,18 +350,21 @@ def test_a_redirect_says_where_to() -> None:
 @pytest.mark.parametrize(
     ("octets", "said"),
     [
-        (b"AMQP\x00\x01\x00\x00\r\n\r\n", "the peer speaks AMQP without WebSocket"),
-        (b"\x15\x03\x01\x00\x02\x02\x46\r\n\r\n", "the peer speaks TLS"),
-        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "the handshake failed: Bad HTTP message"),
+        (b"AMQP\x03\x01\x00\x00", "the peer speaks AMQP without WebSocket"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "the peer speaks TLS"),
+        (b"SSH-2.0-OpenSSH_9\r\n", "the handshake failed: the peer does not speak HTTP"),
         (b"HTTP/1.1 101 Yes\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n", "accept"),
     ],
     ids=["amqp", "tls", "ssh", "wrong-key"],
 )
-def test_servers_that_are_no_websocket(octets: bytes, said: str) -> None:
+@pytest.mark.parametrize("size", [1, 1000])
+def test_servers_that_are_no_websocket(octets: bytes, said: str, size: int) -> None:
+    """Told by their first octets: they may say no more, and end no line."""
     client = ClientWebSocket("h", "/")
     client.start()
     with pytest.raises(WebSocketFailure, match=said):
-        client.receive(octets)
+        for start in range(0, len(octets), size):
+            client.receive(octets[start : start + size])
 
 
 # In TLS.

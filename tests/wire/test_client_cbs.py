@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
 import pytest
 
+from jmsish._facade import engine_maker
 from jmsish.client.cbs import LIFETIME, TokenNode, authorised_again
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer
@@ -16,6 +18,7 @@ from jmsish.engine.received import ReceivedMessage
 from jmsish.engine.values import NULL, encode, encode_described, encode_list, encode_map, encode_string
 from jmsish.errors import ConnectionLostError, JMSSecurityError
 from jmsish.modes import AcknowledgeMode
+from jmsish.options import parse_url
 from jmsish.profiles.shared_access import AccessKey
 
 from .peer import Peer
@@ -127,7 +130,7 @@ def test_the_application_is_asked_for_another_token_outside_of_the_ownership() -
     assert peer.put[-1]["token"] == "second"
 
 
-def test_an_application_without_another_token_is_asked_again() -> None:
+def test_an_application_without_another_token_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
     def none() -> str:
         raise JMSSecurityError("none today")
 
@@ -136,9 +139,62 @@ def test_an_application_without_another_token_is_asked_again() -> None:
     consumer_of(peer, "a")
     peer.core.calls.clear()
     peer.core.tick(LIFETIME)
-    peer.core.calls[0][0]()
+    with caplog.at_level(logging.WARNING, "jmsish.client"):
+        for number in range(1, 4):
+            assert len(peer.core.calls) == number
+            peer.core.calls[-1][0]()
+            peer.core.tick(LIFETIME + number * 60)
+            assert len(peer.core.calls) == number, "not at once"
+            peer.core.tick(LIFETIME + number * 60 + 30)
+    assert caplog.text.count("no token to renew the old one with") == 1, "told once"
+
+
+@pytest.mark.parametrize("wrong", [JMSSecurityError("none today"), TypeError("None"), ValueError("empty")], ids=repr)
+def test_whatever_is_given_in_place_of_a_token_it_is_asked_for_again(wrong: Exception) -> None:
+    given: list[Any] = [wrong, "second"]
+
+    def fetch() -> str:
+        found = given.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return str(found)
+
+    peer = Azure()
+    peer.core.cbs = TokenNode(peer.core, lambda audience, expiry: "first", fetch)
+    consumer_of(peer, "a")
+    peer.core.calls.clear()
+    for later in (0, 60, 120, 180):
+        peer.core.tick(LIFETIME + later)
+        for ask, arguments in peer.core.calls:
+            ask(*arguments)
+        peer.core.calls.clear()
+    peer.pump()
+    assert peer.put[-1]["token"] == "second"
+
+
+def test_a_coroutine_function_is_awaited_where_listeners_are() -> None:
+    async def fetch() -> str:
+        return "second"
+
+    peer = Azure()
+    peer.core.cbs = TokenNode(peer.core, lambda audience, expiry: "first", fetch)
+    consumer_of(peer, "a")
+    peer.core.calls.clear()
+    peer.core.tick(LIFETIME)
+    asyncio.run(peer.core.calls[0][0]())
     peer.core.tick(LIFETIME + 1)
-    assert len(peer.core.calls) == 2
+    peer.pump()
+    assert peer.put[-1]["token"] == "second"
+
+
+def test_a_connection_that_is_made_again_brings_a_new_token() -> None:
+    """That of the last one may have run out while it was away."""
+    place = parse_url("failover:(amqps://ns.servicebus.windows.net)", cbs=True, token=lambda: "asked").targets[0]
+    peer = Azure()
+    peer.core.cbs = TokenNode(peer.core, lambda audience, expiry: "old")
+    engine_maker(peer.core, place, "new", None)("container")
+    consumer_of(peer, "a")
+    assert peer.put[0]["token"] == "new"
 
 
 def test_who_waits_for_a_token_hears_of_the_loss() -> None:

@@ -23,6 +23,7 @@ from jmsish.cli.parsing import (
     url_with_options,
     visible,
 )
+from jmsish.cli.told_once import told_once
 from jmsish.conformance import scorecard
 from jmsish.conformance.stage import Stage
 from jmsish.errors import JMSError, JMSSecurityError, OperationTimeoutError
@@ -65,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     options = connection_options(arguments)
     target = read_target(url, options)
     examination = Examination(target.url)
-    _examine(examination, target, url, options, arguments)
+    with told_once():
+        _examine(examination, target, url, options, arguments)
     if arguments.json:
         print(json.dumps(_as_dict(examination), ensure_ascii=False))
     else:

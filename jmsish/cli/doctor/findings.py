@@ -10,9 +10,6 @@ MISSING = "missing"
 FAILED = "failed"
 SKIPPED = "skipped"
 
-STAGES = ("resolve", "connect", "TLS", "protocol", "open")
-"""On the way to an AMQP connection; what comes after a failed one is not tried."""
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -39,7 +39,7 @@ _BY_BANNER: tuple[tuple[bytes, str], ...] = (
 ADVICE = {
     "AMQP 0-9-1": "this broker needs its AMQP 1.0 support: RabbitMQ before 4.0 the plugin rabbitmq_amqp1_0",
     "AMQP 0-10": "this broker needs AMQP 1.0 switched on at this port",
-    "HTTP": "this is a web server, or the console of the broker: AMQP is at another port, usually 5672",
+    "HTTP": "this is a web server, the console of the broker, or its WebSocket (amqpws://): AMQP is usually at 5672",
     "STOMP": "this is the STOMP port of the broker: AMQP is at another, usually 5672",
     "MQTT": "this is the MQTT port of the broker: AMQP is at another, usually 5672",
     "TLS": "use amqps:// in place of amqp://",

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Callable
+from errno import ECONNRESET, EPROTO
 from time import perf_counter
 
+from jmsish._facade import layers
 from jmsish.cli.doctor.findings import OK, SKIPPED, Examination, Finding, Stop
 from jmsish.cli.doctor.speakers import ADVICE, Speaker, name_of, who_is_there
+from jmsish.drivers.proxy import ProxyFailure, ProxyTunnel
+from jmsish.drivers.websocket import WebSocketCodec, WebSocketFailure
 from jmsish.engine.frames import SASL_FRAME, SASL_HEADER, read_descriptor
 from jmsish.engine.performatives import decode_list
 from jmsish.options import ConnectionTarget
@@ -29,13 +34,15 @@ class Approach:
         self.place = f"{target.host}:{target.port}"
         self.context = context
         self.patience = patience
+        self.websocket, self.proxy = layers(target)
         self.addresses: list[tuple[int, tuple[object, ...]]] = []
 
     def go(self, examination: Examination) -> None:
         """All stages.  Raises `Stop` with what failed, and what to try."""
-        for what, stage in (
-            ("resolve", self.resolve), ("connect", self.connect), ("TLS", self.secure), ("protocol", self.speak)
-        ):  # fmt: skip
+        stages = [("resolve", self.resolve), ("connect", self.connect), ("TLS", self.secure), ("protocol", self.speak)]
+        if self.websocket is not None:
+            stages.insert(3, ("WebSocket", self.upgrade))
+        for what, stage in stages:
             try:
                 found = stage()
             except Stop as stop:
@@ -44,19 +51,41 @@ class Approach:
             examination.add(Finding(what, SKIPPED if found is None else OK, found or "not asked for"))
 
     def resolve(self) -> str:
+        host, port = (self.host, self.port) if self.proxy is None else (self.proxy.host, self.proxy.port)
         try:
-            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (socket.gaierror, UnicodeError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             raise Stop(
-                f"the host {self.host!r} is not known ({why})",
+                f"the host {host!r}{'' if self.proxy is None else ' of the proxy'} is not known ({why})",
                 "is the name spelled right, and known to the name server (or /etc/hosts) of this machine?",
             ) from None
         self.addresses = [(family, address) for family, _, _, _, address in found]
-        return ", ".join(dict.fromkeys(str(address[0]) for _, address in self.addresses))
+        told = ", ".join(dict.fromkeys(str(address[0]) for _, address in self.addresses))
+        return told if self.proxy is None else f"{told}, of the proxy {host}:{port}"
 
     def open_one(self) -> socket.socket:
-        """A new connection to the first address that answers.  OSError of the last where none does."""
+        """A new connection, by the proxy where there is one.  OSError where there is none to be had."""
+        connected = self._open_socket()
+        if self.proxy is not None:
+            tunnel = ProxyTunnel(self.proxy, self.place)
+            try:
+                connected.sendall(tunnel.request)
+                while not tunnel.established:
+                    answer = connected.recv(4096)
+                    if not answer:
+                        raise ConnectionResetError(ECONNRESET, "the proxy ended the connection")
+                    tunnel.receive(answer)
+            except ProxyFailure as failure:
+                connected.close()
+                raise OSError(EPROTO, str(failure)) from failure
+            except BaseException:
+                connected.close()
+                raise
+        return connected
+
+    def _open_socket(self) -> socket.socket:
+        """To the first address that answers.  OSError of the last where none does."""
         last: OSError | None = None
         for family, address in self.addresses:
             connected = socket.socket(family, socket.SOCK_STREAM)
@@ -76,6 +105,8 @@ class Approach:
             with self.open_one() as connected:
                 name = connected.getpeername()
         except ConnectionRefusedError:
+            if self.proxy is not None:
+                raise Stop(f"nobody listens at {self.proxy.host}:{self.proxy.port}, the proxy", "") from None
             raise Stop(f"nobody listens at {self.place}", f"is the broker running, and at this port? {PORTS}") from None
         except TimeoutError:
             raise Stop(
@@ -152,19 +183,73 @@ class Approach:
             self.context.check_hostname = checks
         return [str(entry[1]) for entry in certificate.get("subjectAltName", ())]
 
-    # -- AMQP
+    # -- WebSocket
 
-    def speak(self) -> str | None:
-        """Greet with the SASL header; what the broker answers, and by which mechanisms it lets in."""
-        if self.target.is_websocket:
-            return None
+    def upgrade(self) -> str:
         try:
             with self._wrapped() as connected:
-                connected.sendall(SASL_HEADER)
-                said = _whole_frame(connected)
+                self._shake(connected)
+        except WebSocketFailure as failure:
+            raise Stop(f"{self.place}: {failure}", self._websocket_advice(str(failure))) from None
         except TimeoutError:
-            said = b""
-        except OSError:
+            text = f"{self.place} did not answer the handshake within {self.patience:g} s"
+            raise Stop(text, self._websocket_advice("")) from None
+        except OSError as error:
+            raise Stop(f"{self.place}: {error.strerror or error}", self._websocket_advice("")) from None
+        return f"the subprotocol amqp at {self.target.path}"
+
+    def _shake(self, connected: socket.socket) -> tuple[WebSocketCodec, bytes]:
+        codec, _ = layers(self.target)
+        assert codec is not None
+        codec.start()
+        connected.sendall(codec.take())
+        early = b""
+        while not codec.established:
+            answer = connected.recv(4096)
+            if not answer:
+                raise WebSocketFailure("the peer ended the connection during the handshake")
+            early += codec.receive(answer)
+        return codec, early
+
+    def _websocket_advice(self, failure: str) -> str:
+        secure = self.is_secure
+        if "HTTP 4" in failure or "subprotocol" in failure:
+            return "is the path of the URL right? Azure Service Bus has /$servicebus/websocket"
+        speaker = Speaker("TLS") if "speaks TLS" in failure else who_is_there(self._wrapped)
+        if speaker.name == "AMQP 1.0":
+            plain = "amqps" if secure else "amqp"
+            return f"this port speaks AMQP 1.0 without WebSocket: use {plain}:// in place of {self.target.scheme}://"
+        if speaker.name == "TLS" and not secure:
+            return "use amqpwss:// in place of amqpws://"
+        if speaker.name == "HTTP":
+            return "this is a web server that does not speak WebSocket here: is it the port of the broker?"
+        return f"this port speaks {speaker.name}; {speaker.advice}" if speaker.name else PORTS
+
+    def _greeted(self, connected: socket.socket) -> bytes:
+        """What is answered to the SASL header."""
+        if self.websocket is None:
+            connected.sendall(SASL_HEADER)
+            return _whole_frame(lambda: connected.recv(4096))
+        codec, early = self._shake(connected)
+        codec.send(SASL_HEADER)
+        connected.sendall(codec.take())
+
+        def more() -> bytes:
+            while (octets := connected.recv(4096)) and not codec.ended:
+                if inside := codec.receive(octets):
+                    return inside
+            return b""
+
+        return _whole_frame(more, early)
+
+    # -- AMQP
+
+    def speak(self) -> str:
+        """Greet with the SASL header; what the broker answers, and by which mechanisms it lets in."""
+        try:
+            with self._wrapped() as connected:
+                said = self._greeted(connected)
+        except (OSError, WebSocketFailure):
             said = b""
         name = name_of(said)
         if name != "AMQP 1.0":
@@ -180,7 +265,8 @@ class Approach:
         return self.context.wrap_socket(connected, server_hostname=self.target.options.tls_server_name or self.host)
 
     def _wrong_speaker(self, name: str, said: bytes) -> Stop:
-        speaker = Speaker(name, said) if name or self.is_secure else who_is_there(self.open_one)
+        known = name or self.is_secure or self.websocket is not None
+        speaker = Speaker(name, said) if known else who_is_there(self.open_one)
         if not speaker.name:
             return Stop(
                 f"{self.place} took the connection and says nothing that is known here, or closes it",
@@ -190,15 +276,14 @@ class Approach:
         return Stop(f"{self.place} speaks {speaker.name}, not AMQP 1.0", advice)
 
 
-def _whole_frame(connected: socket.socket) -> bytes:
+def _whole_frame(hear: Callable[[], bytes], said: bytes = b"") -> bytes:
     """A header, and one frame behind it where it is AMQP."""
-    said = b""
     while True:
         at = int.from_bytes(said[8:12], "big") if len(said) >= 12 else 4  # noqa: PLR2004
         if len(said) >= 8 and (not said.startswith(b"AMQP\x03\x01\x00\x00") or len(said) >= 8 + min(at, 4096)):  # noqa: PLR2004
             return said
         try:
-            more = connected.recv(4096)
+            more = hear()
         except TimeoutError:
             return said
         if not more:
