@@ -30,9 +30,9 @@ from jmsish.broker.pending import Pending
 from jmsish.broker.queues import Queue
 from jmsish.broker.subscriptions import Lookup
 from jmsish.broker.temporaries import Temporaries
-from jmsish.broker.transactions import Transaction
+from jmsish.broker.transactions import ROLLBACK, Transaction
 from jmsish.engine import events
-from jmsish.engine.outcomes import AmqpError
+from jmsish.engine.outcomes import AmqpError, TransactionalState
 from jmsish.engine.oversize import limit_messages
 
 if TYPE_CHECKING:
@@ -191,6 +191,12 @@ class ServerConnection(Guest, Temporaries):
         elif isinstance(link.context, IncomingLink) and not link.context.over:
             link.context.top_up()
 
+    def _missed(self, link: Link, state: TransactionalState) -> None:
+        """It was on its way when we detached the link, and nobody will hear what became of it: not the others alone."""
+        transaction = self.transactions.get(state.txn_id)
+        if transaction is not None:
+            transaction.fail(ROLLBACK, f"a message of it came for the link {link.name!r} after that was detached")
+
     def _disposed(
         self, session: EngineSession, deliveries: list[Delivery], state: Any, settled: bool, sender_role: bool
     ) -> None:
@@ -322,6 +328,7 @@ ACTS: Final[dict[int, Callable[..., None]]] = {
     events.DELIVERED: ServerConnection._delivered,
     events.ABORTED: ServerConnection._aborted,
     events.DISPOSED: ServerConnection._disposed,
+    events.MISSED: ServerConnection._missed,
     events.FAILED: ServerConnection._failed,
     events.AUTHENTICATED: ServerConnection._authenticated,
     events.ASKED: lambda connection, question: connection.login.asked(question),

@@ -17,6 +17,7 @@
 ``(OVERSIZE, link, delivery)``   a delivery grew beyond the link's max-message-size; what still comes of it is dropped
 ``(OVERSIZE_ENDED, link, delivery)``  the last frame of such a delivery, where it was not the one that went beyond; or,
                         while it is not complete, more of it was dropped than anybody has to wait for
+``(MISSED, link, state)``        a transfer of a transaction was dropped, for it came for a link that we had detached
 ``(DISPOSED, session, deliveries, state, settled, sender_role)``  a disposition about deliveries unsettled until now
 ``(FAILED, error)``     the engine failed; nothing comes after this
 ``(AUTHENTICATED, identity, mechanism)``  a server's SASL exchange succeeded
@@ -43,6 +44,7 @@ __all__ = [
     "FAILED",
     "FLOWED",
     "JUDGED",
+    "MISSED",
     "NAMES",
     "OPENED",
     "OVERSIZE",
@@ -70,10 +72,11 @@ ARRIVED = 15
 SENT = 16
 ASKED = 17
 JUDGED = 18
+MISSED = 19
 
 NAMES = (
     "OPENED", "CLOSED", "BEGUN", "ENDED", "ATTACHED", "DETACHED", "FLOWED", "DELIVERED", "ABORTED", "DISPOSED",
     "FAILED", "AUTHENTICATED", "OVERSIZE", "OVERSIZE_ENDED", "PARTIAL", "ARRIVED", "SENT",
-    "ASKED", "JUDGED",
+    "ASKED", "JUDGED", "MISSED",
 )  # fmt: skip
 """The name of each event, for logs and traces."""

@@ -28,7 +28,7 @@ from .conditions import (
 )
 from .delivery import Delivery
 from .endpoint import REMOTE_CLOSE, REMOTE_OPEN
-from .events import ABORTED, ARRIVED, ATTACHED, DELIVERED, DETACHED, DISPOSED, FLOWED, PARTIAL
+from .events import ABORTED, ARRIVED, ATTACHED, DELIVERED, DETACHED, DISPOSED, FLOWED, MISSED, PARTIAL
 from .frames import read_fields
 from .link import Link
 from .outgoing import resume_held
@@ -36,7 +36,7 @@ from .oversize import drop
 from .performatives import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Attach, decode_list, read_attach, read_detach
 from .serial import serial_difference
 from .session import HANDLE_MAX
-from .states import AmqpError, DeliveryState, decode_state
+from .states import AmqpError, DeliveryState, TransactionalState, decode_state
 from .streaming import keep, whole
 from .values import DecodeError
 
@@ -274,6 +274,8 @@ def take_transfer(session: EngineSession, data: bytes, pos: int, end: int) -> No
     if link.is_sender:
         raise SessionFault(NOT_ALLOWED, f"a transfer on handle {fields[0]}, where the peer receives")
     if link.discarding:
+        if isinstance(fields[7], TransactionalState):
+            session.engine.report((MISSED, link, fields[7]))
         _discard(link, end - pos)
         return
     if fields[8]:

@@ -285,6 +285,20 @@ def test_a_settled_post_that_fails_marks_the_transaction(world: World) -> None:
     assert controller.roll_back(txn) is None
 
 
+@pytest.mark.parametrize("settled", [True, False])
+def test_a_post_that_meets_our_detach_marks_the_transaction(world: World, settled: bool) -> None:
+    """Its link is gone and it with it, without an answer: what was posted beside it is not committed alone."""
+    peer = world.connect()
+    controller, sender = peer.controller(), peer.sender("gone")
+    txn = controller.declare()
+    peer.sender("other").send("m1", state=in_transaction(txn))
+    world.broker.delete_queue("gone")
+    sender.send("m2", state=in_transaction(txn), settled=settled)
+    assert sender.detached and world.broker.transactions()[0].rollback_only
+    assert controller.commit(txn) == ROLLBACK
+    assert world.queue("other").depth == 0
+
+
 def test_an_unsettled_post_that_fails_leaves_the_transaction_good(world: World) -> None:
     """T58."""
     world.broker.declare_queue("full", max_messages=1)
