@@ -8,10 +8,10 @@ refused, so all the octets arrive; with 0 as the limit they go through, to a rec
 from __future__ import annotations
 
 import sys
-from threading import Thread
+from threading import Condition, Thread
 
 from jmsish.testing import RouterNetwork
-from tests.network.raw import RawClient, head
+from tests.network.raw import PATIENCE, RawClient, head
 from tests.wire.frames import read, write
 
 FRAME = 4000
@@ -27,19 +27,19 @@ class Pouring(RawClient):
     """Sends as many frames as its window holds, and reads only what opens it, and what is said of the message."""
 
     closed = False
-    room = 100
-    """Frames that may be sent; of all that were, two are kept back for the beginning and the end of a message."""
-    sent = 0
     arrived = b""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.heard: dict[int, str] = {}
         """What was said of each message."""
+        self.sent = 0
+        self.room = 0
+        """Frames that may be sent beside the first and the last of a message."""
 
     def wait_for_room(self) -> None:
         """Until a flow opens the window."""
-        while self.room <= 2 and not self.closed:
+        while self.room <= 0 and not self.closed:
             data = self.line.read()
             assert data, "the line ended, or no window was opened"
             self.arrived += data
@@ -64,11 +64,11 @@ class Pouring(RawClient):
 
     def pour(self, octets: int) -> int:
         """One message of so many; how many were sent."""
+        self.room = self._room - 2
         self.begin_message(head(octets))
         frame = write("transfer", 0, bytes(FRAME), handle=0, more=True)
         left = total = -(-octets // FRAME)
-        self.sent += 2  # with the last one
-        self.room -= 2
+        self.sent = self._sent + 1  # with the last one
         while left:
             self.wait_for_room()
             count = min(self.room, left)
@@ -76,6 +76,7 @@ class Pouring(RawClient):
             self.sent += count
             self.room -= count
             left -= count
+        self._sent, self._room = self.sent - 1, self.room + 2
         self.go_on(bytes(8), last=True)
         return total * FRAME
 
@@ -87,10 +88,17 @@ class Counting(Thread):
         super().__init__(daemon=True)
         self.client = RawClient(url)
         self.octets = 0
+        self.heard = Condition()
 
     def run(self) -> None:
         while data := self.client.line.read():
-            self.octets += len(data)
+            with self.heard:
+                self.octets += len(data)
+                self.heard.notify_all()
+
+    def wait_for(self, octets: int) -> None:
+        with self.heard:
+            assert self.heard.wait_for(lambda: self.octets >= octets, PATIENCE)
 
 
 def main(transport: str, limit: int, octets: int) -> None:
@@ -104,6 +112,8 @@ def main(transport: str, limit: int, octets: int) -> None:
         sender.pour(100_000)
         before = memory("VmRSS")
         sent = sender.pour(octets)
+        if not limit:
+            receiving.wait_for(octets)
         print(memory("VmHWM") - before, sent, sender.heard.get(1, "nothing"), sender.closed, receiving.octets)
 
 

@@ -57,8 +57,11 @@ class RawClient(RawPeer):
         opened: dict[str, Any] = {} if max_frame_size is None else {"max_frame_size": max_frame_size}
         self.send(AMQP_HEADER, write("open", container_id=f"raw-{next(_names)}", **opened))
         self.say("begin", next_outgoing_id=0, incoming_window=window, outgoing_window=1 << 30)
-        for name in ("header", "open", "begin"):
-            self.expect(name)
+        self.expect("header")
+        self.expect("open")
+        self._room = self.expect("begin").fields["incoming_window"]
+        """Transfers that may be sent before a flow says that there may be more."""
+        self._sent = 0
         self._deliveries = count()
 
     def sender(self, address: str | None, handle: int = 0, **fields: Any) -> Frame:
@@ -91,27 +94,44 @@ class RawClient(RawPeer):
         """The first parts of a large message; its delivery-id."""
         number = next(self._deliveries)
         first, *rest = parts
-        self.send(
+        self._transfer(
             write("transfer", 0, first, handle=handle, delivery_id=number, delivery_tag=b"%d" % number,
                   settled=settled, more=True),
-            *(write("transfer", 0, part, handle=handle, more=True) for part in rest),
         )  # fmt: skip
+        if rest:
+            self.go_on(*rest, handle=handle)
         return number
 
     def go_on(self, *parts: bytes, handle: int = 0, last: bool = False) -> None:
-        *some, end = parts
-        self.send(
-            *(write("transfer", 0, part, handle=handle, more=True) for part in some),
-            write("transfer", 0, end, handle=handle, more=not last),
-        )
+        for number, part in enumerate(parts, 1):
+            self._transfer(write("transfer", 0, part, handle=handle, more=not (last and number == len(parts))))
+
+    def _transfer(self, frame: bytes) -> None:
+        """Send one when the session's window is open; what is heard meanwhile is kept."""
+        kept = []
+        while not self._room:
+            heard = self.hear()
+            if heard is None:
+                break
+            kept.append(heard)
+        self._frames.extendleft(reversed(kept))
+        self._room -= 1
+        self._sent += 1
+        self.send(frame)
+
+    def hear(self, *, patient: bool = True) -> Frame | None:
+        frame = super().hear(patient=patient)
+        if frame is not None and frame.name == "flow" and frame.fields.get("next_incoming_id") is not None:
+            self._room = max(frame.fields["next_incoming_id"] + frame.fields["incoming_window"] - self._sent, 0)
+        return frame
 
     def abort(self, handle: int = 0) -> None:
-        self.say("transfer", handle=handle, aborted=True)
+        self._transfer(write("transfer", handle=handle, aborted=True))
 
     def post(self, payload: bytes, handle: int = 0) -> int:
         """A message that fits a frame."""
         number = next(self._deliveries)
-        self.say("transfer", payload=payload, handle=handle, delivery_id=number, delivery_tag=b"%d" % number)
+        self._transfer(write("transfer", 0, payload, handle=handle, delivery_id=number, delivery_tag=b"%d" % number))
         return number
 
     def hear_transfer(self, **pattern: Any) -> Frame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from jmsish.broker.network.reach import ADDRESS
@@ -19,8 +20,8 @@ class Address:
     """One address as this router knows it: who receives from it here, and who sends to it."""
 
     __slots__ = (
-        "_turn", "_woken", "branches", "deliveries_in", "deliveries_out", "is_multicast", "key", "name", "node",
-        "owner", "receivers",
+        "_busy", "_ready", "_turn", "_wakes_all", "_woken", "branches", "deliveries_in", "deliveries_out",
+        "is_multicast", "key", "name", "node", "owner", "receivers",
     )  # fmt: skip
 
     def __init__(self, node: RouterNode, name: str, *, is_multicast: bool) -> None:
@@ -35,6 +36,12 @@ class Address:
         """Who has asked for it, as a dynamic node, and may use it whatever policy says of addresses."""
         self._turn = 0
         self._woken = False
+        self._busy: dict[Branch, None] = {}
+        """Those with messages that wait."""
+        self._ready: deque[Branch] = deque()
+        """Those that are to be looked at, each in turn."""
+        self._wakes_all = False
+        """All of the busy ones are."""
 
     def __repr__(self) -> str:
         return f"<Address {self.name!r}{' multicast' if self.is_multicast else ''}>"
@@ -61,6 +68,7 @@ class Address:
 
     def remove_branch(self, branch: Branch) -> None:
         self.branches.pop(branch, None)
+        self._busy.pop(branch, None)
         self.node.perhaps_unused(self)
 
     def turn_out(self, error: AmqpError) -> None:
@@ -79,10 +87,32 @@ class Address:
     # --- messages
 
     def wake(self) -> None:
-        """Something may be able to move: it is looked at in the next step."""
+        """Something may be able to move, whoever sent it: it is looked at in the next step."""
+        self._wakes_all = True
+        self._wake()
+
+    def wake_for(self, branch: Branch) -> None:
+        """The same, of one that sends."""
+        if not branch.is_ready:
+            branch.is_ready = True
+            self._ready.append(branch)
+        self._wake()
+
+    def _wake(self) -> None:
         if not self._woken:
             self._woken = True
             self.node.wake(self)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether all that can move has moved."""
+        return not self._woken
+
+    def queue(self, branch: Branch, passage: Passage) -> None:
+        """A message waits."""
+        branch.waiting.append(passage)
+        self._busy[branch] = None
+        self.wake_for(branch)
 
     # hot: what each small message costs.
     def way_at_once(self, branch: Branch) -> Egress | None:
@@ -95,15 +125,48 @@ class Address:
         targets = self._closest(branch)
         return targets[0] if targets else None
 
-    def serve(self) -> None:
-        """Move what can move, a message of each sender in turn."""
+    def serve(self, most: int) -> int:
+        """Move what can move, a message of each sender in turn; how many, which is not more than ``most``.
+
+        What could have moved besides is looked at in the next step, behind other addresses.
+        """
         self._woken = False
+        if self._wakes_all:
+            self._look_at_all()
+        ready, moved = self._ready, 0
+        while ready:
+            if moved >= most:
+                self._wake()
+                break
+            branch = ready.popleft()
+            branch.is_ready = False
+            if branch.waiting and self._send_next(branch):
+                moved += 1
+                if branch.waiting:
+                    branch.is_ready = True
+                    ready.append(branch)
+                    continue
+            elif branch.waiting and self.receivers and not self.is_multicast:
+                self._look_at_none()  # who has no receiver that takes one has that in common with all others
+                break
+            if not branch.waiting:
+                self._busy.pop(branch, None)
+        return moved
+
+    def _look_at_all(self) -> None:
+        self._wakes_all = False
         for egress in list(self.receivers):
             if egress.queue:
                 egress.flush()
-        moving = [branch for branch in self.branches if branch.waiting]
-        while moving:
-            moving = [branch for branch in moving if branch.waiting and self._send_next(branch)]
+        for branch in self._busy:
+            if not branch.is_ready:
+                branch.is_ready = True
+                self._ready.append(branch)
+
+    def _look_at_none(self) -> None:
+        for branch in self._ready:
+            branch.is_ready = False
+        self._ready.clear()
 
     def _send_next(self, branch: Branch) -> bool:
         passage = branch.waiting[0]

@@ -26,6 +26,10 @@ QUEUE_LIMIT = 250
 class Origin(Protocol):
     """Where the messages of a link come from."""
 
+    @property
+    def is_served(self) -> bool:
+        """Whether all that can move has moved."""
+
     def wake(self) -> None:
         """Something may be able to move."""
 
@@ -64,7 +68,7 @@ class Egress:
             return False
         session = link.session
         if (session.backlog and session.blocks(link)) or self.connection.engine.out_size >= FULL:
-            self.connection.stall(self.address.wake)
+            self.connection.stall(self._wake_senders)
             return False
         return True
 
@@ -78,6 +82,13 @@ class Egress:
             return True
         self.connection.stall(self.address.wake)
         return False
+
+    def _wake_senders(self) -> None:
+        """What is to leave here may be able to."""
+        if self.branch is None:
+            self.address.wake()
+        else:
+            self.branch.address.wake_for(self.branch)
 
     # hot: what each small message costs.
     def cross(self, sender: Sender, source: Delivery) -> None:
@@ -131,7 +142,7 @@ class Egress:
         if self.amid is copy:
             self.amid = None
             self.flush()
-            self.address.wake()
+            self._wake_senders()
 
     def drop(self, copy: Copy) -> None:
         """A copy that is over does not wait any more."""
@@ -146,7 +157,7 @@ class Egress:
     def flowed(self) -> None:
         """It has credit, or wants to know what there is."""
         self.flush()
-        self.address.wake()
+        self._wake_senders()
         if self.link.drain:
             self.connection.node.drains(self)
 

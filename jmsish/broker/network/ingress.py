@@ -52,12 +52,14 @@ SHUT, OPEN, LINGERING = range(3)
 class Branch:
     """The messages of one incoming link for one address, and the links they leave for neighbours on (R4)."""
 
-    __slots__ = ("_refused", "address", "in_flight", "ingress", "nearest", "onward", "waiting")
+    __slots__ = ("_refused", "address", "in_flight", "ingress", "is_ready", "nearest", "onward", "waiting")
 
     def __init__(self, ingress: Ingress, address: Address) -> None:
         self.ingress = ingress
         self.address = address
         self.waiting: deque[Passage] = deque()
+        self.is_ready = False
+        """Its address is about to look at what waits."""
         self.in_flight = 0
         self.onward: dict[RouterConnection, Egress] = {}
         self.nearest: list[Egress] | None = None
@@ -102,8 +104,7 @@ class Branch:
         if not self.is_reachable:
             passage.give_back(next(iter(self._refused.values()), RELEASED))
             return
-        self.waiting.append(passage)
-        address.wake()
+        address.queue(self, passage)
 
     def link_to(self, neighbour: RouterConnection) -> Egress | None:
         """The link to a neighbour, made when it is needed first; None where it cannot be had."""
@@ -181,7 +182,7 @@ class Branch:
             for passage in waiting:
                 passage.give_back(state)
         elif self.waiting:
-            self.address.wake()
+            self.address.wake_for(self)
         self.ingress.reach_changed(torn=torn)
 
     def tell(self, delivery: Delivery, state: DeliveryState | None, settled: bool) -> None:

@@ -137,6 +137,11 @@ class Answers:
         self.egress = Egress(connection, link, self, is_local=True)
         connection.answers[self._reply_to] = self
 
+    @property
+    def is_served(self) -> bool:
+        """An answer waits for credit only."""
+        return True
+
     def wake(self) -> None:
         """There is credit, or room."""
         self.egress.flush()

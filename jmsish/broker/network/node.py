@@ -8,6 +8,7 @@ stands in ``dials``.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -53,6 +54,8 @@ UNREAD_LIMIT = 1 << 16
 """Octets of large messages that have come and not gone on, from which on a session's window is not opened."""
 HIGH_WATER = 1 << 18
 """Octets of a connection's output that nobody has taken off the wire, above which it is given no more."""
+MESSAGES_A_STEP = 200
+"""Of what waited and can leave, so many leave in a step, some milliseconds of work: others have their turn between."""
 CHANNEL_MAX = 65535
 """A link between routers has a session of its own (R4)."""
 IDLE_TIMEOUT = 60.0
@@ -89,7 +92,7 @@ class RouterNode:
         self.admission = Admission(config, self.denials)
         self._connections: dict[RouterConnection, None] = {}
         self._addresses: dict[str, Address] = {}
-        self._woken: list[Address] = []
+        self._woken: deque[Address] = deque()
         self._draining: list[Egress] = []
         self._touched: dict[RouterConnection, None] = {}
         self._timers = Timers()
@@ -165,13 +168,15 @@ class RouterNode:
 
     def step(self) -> list[RouterConnection]:
         """Move what can move; the connections that have output."""
-        while self._woken:
-            woken, self._woken = self._woken, []
-            for address in woken:
-                address.serve()
+        left = MESSAGES_A_STEP
+        while self._woken and left > 0:
+            left -= self._woken.popleft().serve(left) + 1
         draining, self._draining = self._draining, []
         for egress in draining:
-            egress.drained()
+            if egress.address.is_served:
+                egress.drained()
+            else:
+                self._draining.append(egress)
         for neighbour in list(self.neighbours):
             if neighbour.teller is not None:
                 neighbour.teller.tell()

@@ -198,6 +198,11 @@ class RelayLink:
             source.wake()
             self._is_awake = False
 
+    @property
+    def is_served(self) -> bool:
+        """Drains are the broker's."""
+        return True
+
     def remove_receiver(self, egress: Egress) -> None:
         """Nothing is known here of who receives."""
 
