@@ -10,3 +10,13 @@ def undelayed(end: socket.socket) -> socket.socket:
     the one before (the algorithm of Nagle against the delayed acknowledgement)."""
     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return end
+
+
+def onward(near: socket.socket, target: tuple[str, int]) -> socket.socket:
+    """The other end of what a relay passes on. Where there is none, the one that was accepted is closed: `OSError`."""
+    try:
+        undelayed(near)
+        return undelayed(socket.create_connection(target))
+    except OSError:
+        near.close()
+        raise

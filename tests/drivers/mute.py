@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 
-from tests.relay import undelayed
+from tests.relay import onward
 
 
 class MutableProxy:
@@ -44,8 +44,7 @@ class MutableProxy:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
-                undelayed(near)
-                far = undelayed(socket.create_connection(("127.0.0.1", self._target)))
+                far = onward(near, ("127.0.0.1", self._target))
                 self._ends += [near, far]
                 for source, target in ((near, far), (far, near)):
                     threading.Thread(target=self._relay, args=(source, target), daemon=True).start()

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import jmsish
-from tests.relay import undelayed
+from tests.relay import onward
 from tests.stress import threads as stress
 
 from .calls import FAST, PATIENCE, begin, prompt, queue_of
@@ -99,8 +99,7 @@ def test_a_peer_that_stops_reading_fails_the_send_in_time() -> None:
 def half_relay(gate: socket.socket, port: int) -> None:
     """Relays until a large message begins, and then stands still."""
     near, _ = gate.accept()
-    undelayed(near)
-    far = undelayed(socket.create_connection(("127.0.0.1", port)))
+    far = onward(near, ("127.0.0.1", port))
 
     def back() -> None:
         with contextlib.suppress(OSError):

@@ -10,7 +10,7 @@ from typing import Any
 
 from jmsish import aio
 from jmsish.testing import cut
-from tests.relay import undelayed
+from tests.relay import onward
 
 from .blocking import Blocking
 from .face import Face
@@ -38,14 +38,12 @@ class MendingProxy:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
-                undelayed(near)
                 if self.refusing or self._refuses(near):
                     near.close()
                     continue
                 try:
-                    far = undelayed(socket.create_connection(self.target))
+                    far = onward(near, self.target)
                 except OSError:
-                    near.close()
                     continue
                 with self._lock:
                     self._ends += [near, far]

@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 
-from tests.relay import undelayed
+from tests.relay import onward
 
 
 class CuttingProxy:
@@ -27,8 +27,7 @@ class CuttingProxy:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             near, _ = self._listener.accept()
-            undelayed(near)
-            far = undelayed(socket.create_connection(self._target))
+            far = onward(near, self._target)
             self._ends += [near, far]
             threading.Thread(target=_relay, args=(near, far), daemon=True).start()
             _relay(far, near)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import jmsish
-from tests.relay import undelayed
+from tests.relay import onward
 
 from .blocking import PATIENCE
 from .face import Face
@@ -47,8 +47,7 @@ class FrameProxy:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
-                undelayed(near)
-                far = undelayed(socket.create_connection(self._target))
+                far = onward(near, self._target)
                 pair = [near, far]
                 with self._lock:
                     self._ends += pair

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import jmsish
-from tests.relay import undelayed
+from tests.relay import onward
 
 from .face import Face
 from .steps import outcome, send
@@ -50,7 +50,6 @@ class Proxy:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._listening.accept()
-                undelayed(near)
                 self._ends.append(near)
                 request = near.recv(4096)
                 self.requests.append(request)
@@ -59,7 +58,7 @@ class Proxy:
                     near.close()
                     continue
                 host, _, port = request.split()[1].decode().rpartition(":")
-                far = undelayed(socket.create_connection((host, int(port))))
+                far = onward(near, (host, int(port)))
                 self._ends.append(far)
                 near.sendall(self._answer)
                 for one, other in ((near, far), (far, near)):
