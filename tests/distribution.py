@@ -14,8 +14,13 @@ from xdist.scheduler import LoadGroupScheduling
 
 LONG = (
     "tests/property/",
-    "tests/test_examples.py",
     "tests/bench/",
+    "tests/test_examples.py",
+    "tests/test_message_size_memory.py",
+    "tests/test_streaming_memory.py",
+    "tests/network/test_link_route_machine.py",
+    "tests/network/test_memory.py",
+    "tests/scenarios/test_j_",
 )
 """Where few tests take seconds each; all else begins in the order of how many tests there are in a file."""
 
