@@ -67,6 +67,14 @@ def test_said_by_a_view_as_well_as_by_a_name() -> None:
                 wrong()  # type: ignore[no-untyped-call]
 
 
+def test_what_is_not_bound_is_named_as_it_was_asked_for() -> None:
+    with EmbeddedBroker() as broker:
+        x = broker.declare_exchange("x", "topic")
+        for kind in ("queue", "exchange"):
+            with pytest.raises(InvalidDestinationError, match=f"'x' has no binding of the {kind} 'q' with the key 'k'"):
+                x.matched("q", "k", kind=kind)
+
+
 def test_a_view_can_be_shown_from_inside_the_broker() -> None:
     """Where nothing can be read, its name is shown, and the error that names it is the one that is raised."""
     with EmbeddedBroker() as broker:

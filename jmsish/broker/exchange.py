@@ -252,7 +252,8 @@ class Exchange:
         """The binding of a target, by its identity; ``InvalidDestinationError`` where there is none."""
         bound = self.table.find(target, self.normal(key))
         if bound is None:
-            raise InvalidDestinationError(f"{self.name!r} has no binding of the {target!r} with the key {key!r}")
+            kind, _, name = target.partition(":")
+            raise InvalidDestinationError(f"{self.name!r} has no binding of the {kind} {name!r} with the key {key!r}")
         self.table.count()
         return bound
 

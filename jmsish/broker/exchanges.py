@@ -156,7 +156,8 @@ def check_type(type: object, where: str) -> None:
     """One of the four types; ``ValueError`` says so."""
     if type not in TYPES:
         known = ", ".join(map(repr, TYPES))
-        hint = f" ({near_miss(type, TYPES)})" if isinstance(type, str) else ""
+        meant = near_miss(type, TYPES) if isinstance(type, str) else ""
+        hint = f" ({meant})" if meant.startswith("did") else ""  # which there are is said before
         raise ValueError(f"{where}: the type must be one of {known}, not {type!r}{hint}")
 
 
