@@ -354,7 +354,7 @@ def test_matched_is_counted_for_each_binding(wiring: Wiring, type: str) -> None:
     names(exchange, "k", bearing(n=1))
     assert exchange.bound("queue:q1", "k").matched == 3
     assert exchange.bound("queue:q0", "k").matched == (4 if type in ("direct", "topic") else 5004)
-    with pytest.raises(InvalidDestinationError, match="no binding of the 'queue:q9'"):
+    with pytest.raises(InvalidDestinationError, match="no binding of the queue 'q9'"):
         exchange.bound("queue:q9", "k")
 
 
