@@ -108,7 +108,7 @@ class ConnectionOptions(SecurityOptions):
     max_frame_size: int = _option(1 << 20, count(512, (1 << 32) - 1))
     """The largest frame the broker may send, in octets."""
     clock: Any = _option(None, OBJECT)
-    """The clock for timeouts and timestamps; ``None``: the real one."""
+    """The clock for timestamps, and for what is waited for besides real time; ``None``: the real one."""
     profile: str | None = _option(None, optional(choice(*PROFILE_NAMES)))
     """The kind of broker (`docs/profiles.md`); ``None``: what is recognised in its open."""
     queue_prefix: str | None = _option(None, TEXT)

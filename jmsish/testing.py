@@ -61,6 +61,8 @@ class VirtualClock:
         So a redelivery that is delayed by ten seconds after a transaction that times out after five is there after
         fifteen, as it would be by a real clock.
         """
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+            raise TypeError(f"a clock is moved by a number of seconds, not by {seconds!r}")
         if not 0 <= seconds < math.inf:
             raise ValueError(f"time only goes forward, by a number of seconds, not by {seconds!r}")
         with self._lock:

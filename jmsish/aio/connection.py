@@ -45,6 +45,7 @@ class Connection(Closing):
     def __init__(self, core: ClientConnection, connect: Connect | None = None) -> None:
         self._core = core
         self._driver = LoopDriver(core, connect)
+        self._driver.follow(core.options.clock)
         self._sessions: set[Session] = set()
         self._session_kind = Session if core.telemetry is None else core.telemetry.session_kind(Session)
 

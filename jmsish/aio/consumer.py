@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jmsish._consuming import BodyReader, ConsumerFace
@@ -43,14 +42,14 @@ class MessageConsumer(ConsumerFace, Closing):
         with self._session._exclusive:
             driver = self._session._driver
             await driver.refresh()
-            driver.core.now = monotonic()
+            driver.core.now = driver.time()
             delivery = self._core.receive_now()
             if delivery is not None:
                 self._session._follow_up()
             else:
                 self._check_synchronous()
                 seconds = timeout_of(timeout)
-                deadline = None if seconds is None else monotonic() + seconds
+                deadline = None if seconds is None else driver.time() + seconds
                 async with self._receiving:
                     delivery = await driver.run(self._core.receive(deadline), cancellable=True)
         return None if delivery is None else self._message(delivery)
@@ -74,7 +73,7 @@ class MessageConsumer(ConsumerFace, Closing):
         reading = BodyReader(type, self._message)
         async with self._session._exclusive:
             self._check_synchronous()
-            deadline = None if not seconds else monotonic() + seconds
+            deadline = None if not seconds else self._session._driver.time() + seconds
             steps = self._core.receive(deadline, seconds != 0, reading)
             async with self._receiving:
                 await self._session._driver.run(steps, cancellable=True)

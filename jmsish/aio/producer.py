@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jmsish._facade import CompletionListener, Duration, ProducerFace, forbid_in_completion
@@ -71,7 +70,7 @@ class MessageProducer(ProducerFace, Closing):
             context = None
             if on_completion is not None or (mode is DeliveryMode.PERSISTENT and session._core.controller is None):
                 context = self._context(message, mode, on_completion)
-            driver.core.now = monotonic()
+            driver.core.now = driver.time()
             posted = core.post(payload, context)
             if not posted:
                 await driver.run(core.send(payload, context), cancellable=True)

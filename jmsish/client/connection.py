@@ -39,6 +39,7 @@ from jmsish.errors import (
     error_for,
 )
 from jmsish.modes import AcknowledgeMode
+from jmsish.moments import RealMoment
 from jmsish.profiles import UNKNOWN, Profile
 from jmsish.profiles.profile import TRANSACTIONS
 
@@ -76,6 +77,8 @@ class ClientConnection(Continuity):
         self.peer = peer
         """Whom we talk to, for error texts: host and port, or the broker's name."""
         self.now = 0.0
+        self.shift = 0.0
+        """By how much it is ahead of the time that the engine has, whose heartbeats are those of a real wire."""
         """Monotonic seconds, set by the driver before each step."""
         self.sessions: set[ClientSession] = set()
         self.temporary = TemporaryNodes(self)
@@ -149,7 +152,9 @@ class ClientConnection(Continuity):
     def tick(self, now: float) -> float | None:
         """Let time pass; the moment of the next tick, or None."""
         self.now = now
-        deadline = self.engine.tick(now)
+        deadline = self.engine.tick(now - self.shift)
+        if deadline is not None:
+            deadline += self.shift
         if self.cbs is not None:
             deadline = self.cbs.tick(now, deadline)
         self.process()
@@ -166,13 +171,19 @@ class ClientConnection(Continuity):
         return int(self.clock() * 1000)
 
     def request_deadline(self) -> float | None:
-        return self._deadline(self.options.request_timeout)
+        return self._answer_by(self.options.request_timeout)
 
     def close_deadline(self) -> float | None:
-        return self._deadline(self.options.close_timeout)
+        return self._answer_by(self.options.close_timeout)
 
     def send_deadline(self) -> float | None:
         return self._deadline(self.options.send_timeout)
+
+    def _answer_by(self, seconds: float | None) -> float | None:
+        """Until when a broker that lives may answer: that is a matter of the wire, which no clock of a test hurries."""
+        if seconds is None or self.options.clock is None:
+            return self._deadline(seconds)
+        return RealMoment(self.now - self.shift + seconds)
 
     def _deadline(self, seconds: float | None) -> float | None:
         return None if seconds is None else self.now + seconds

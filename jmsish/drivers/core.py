@@ -20,6 +20,8 @@ class ClientCore(Protocol):
     """A sans-I/O client connection; every member is used by its owner only."""
 
     now: float
+    shift: float
+    """By how much ``now`` is ahead of monotonic time: as far as a test's clock was moved."""
     calls: list[tuple[Callable[..., Any], tuple[Any, ...]]]
     failure: JMSError | None
     exception_listener: Callable[[JMSError], Any] | None

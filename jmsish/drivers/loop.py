@@ -12,11 +12,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
 
 from jmsish.drivers.callback_task import CallbackTask
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
+from jmsish.drivers.passing import PassingTime
 from jmsish.drivers.sockets import address_text
 from jmsish.drivers.transport import PipeEnd
 from jmsish.drivers.wires import PipeWire, SocketWire, Wire, reach
@@ -38,11 +40,12 @@ Raises `ConnectionLostError` that says why not.
 """
 
 
-class LoopDriver:
+class LoopDriver(PassingTime):
     """Drives one client connection in the running event loop."""
 
     def __init__(self, core: ClientCore, connect: Connect | None = None) -> None:
         self.core = core
+        self.time = monotonic
         self._connect = connect
         self._reconnecting: asyncio.Task[None] | None = None
         self.loop = asyncio.get_running_loop()
@@ -53,6 +56,8 @@ class LoopDriver:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._writers: list[Future[None]] = []
+        self._timed: dict[Callable[[], None], float] = {}
+        """Those who wait until a moment, where a clock may come to it by being moved."""
         self._stopped = False
 
     # -- connecting ------------------------------------------------------------------------------------------------
@@ -77,17 +82,17 @@ class LoopDriver:
     # -- running the core ------------------------------------------------------------------------------------------
 
     def call(self, function: Callable[..., T], *args: Any) -> T:
-        self.core.now = monotonic()
+        self.core.now = self.time()
         return function(*args)
 
     async def run(self, steps: Steps[T], cancellable: bool = False) -> T:
         """Run a procedure to its end; see the module's theory for what cancelling does."""
         try:
-            self.core.now = monotonic()
+            self.core.now = self.time()
             future, deadline = steps.send(None)
             self.flush()
             while future.done():
-                self.core.now = monotonic()
+                self.core.now = self.time()
                 error = future.exception()
                 future, deadline = steps.throw(error) if error is not None else steps.send(future.result())
                 self.flush()
@@ -120,7 +125,7 @@ class LoopDriver:
                     result = await self.wait(future, deadline)
                 except BaseException as raised:
                     error = raised
-                self.core.now = monotonic()
+                self.core.now = self.time()
                 future, deadline = steps.throw(error) if error is not None else steps.send(result)
                 self.flush()
         except StopIteration as stop:
@@ -143,12 +148,16 @@ class LoopDriver:
                     waiter.set_result(None)
 
             future.add_done_callback(wake)
-            timer = None if deadline is None else self.loop.call_later(max(deadline - monotonic(), 0), wake)
+            until = self._by(deadline)
+            timer = None if until is None else self.loop.call_later(max(until - self.time(), 0), wake)
+            if until is not None and until is deadline and self._stepped is not None:
+                self._timed[wake] = until
             try:
                 await waiter
             finally:
                 if timer is not None:
                     timer.cancel()
+                    self._timed.pop(wake, None)
             if not future.done():
                 raise OperationTimeoutError("no answer from the broker within the time allowed")
         return future.result()
@@ -156,7 +165,7 @@ class LoopDriver:
     # -- bytes -----------------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> None:
-        self.core.now = self._last_read = monotonic()
+        self.core.now = self._last_read = self.time()
         try:
             self.core.receive(data)
         except BaseException as fault:  # what is half taken in is followed by nothing, and nobody may wait for it
@@ -173,13 +182,13 @@ class LoopDriver:
 
         Three turns of the loop: to look at the socket, to read it, and to be told of its end.
         """
-        if monotonic() - self._last_read > COALESCE_SECONDS:
-            self._last_read = monotonic()
+        if self.time() - self._last_read > COALESCE_SECONDS:
+            self._last_read = self.time()
             for _ in range(3):
                 await asyncio.sleep(0)
 
     def receive_eof(self, error: Exception | None) -> None:
-        self.core.now = monotonic()
+        self.core.now = self.time()
         if error is not None and self.core.failure is None:
             peer = self.wire.peer if self.wire is not None else "the broker"
             self.core.lose(ConnectionLostError(f"connection to {peer} lost: {error}", scope="connection"))
@@ -254,7 +263,7 @@ class LoopDriver:
         error: BaseException | None = None
         try:
             while True:
-                self.core.now = monotonic()
+                self.core.now = self.time()
                 future, deadline = steps.throw(error) if error is not None else steps.send(result)
                 self.flush()
                 result, error = None, None
@@ -284,7 +293,7 @@ class LoopDriver:
         assert self._connect is not None
         self._retire()
         make_engine = await self._connect(self, place)
-        self.core.now = monotonic()
+        self.core.now = self.time()
         self.core.join(place, make_engine)
         if self.wire is not None:
             self.wire.joined()
@@ -305,13 +314,29 @@ class LoopDriver:
             return
         if self._timer is not None:
             self._timer.cancel()
-        now = monotonic()
+        now = self.time()
         deadline = self.core.tick(now)
         self.nudge()
         if self.core.offline:
             self.see_to_loss()
         nap = LONGEST_NAP if deadline is None else min(max(deadline - now, 0.001), LONGEST_NAP)
         self._timer = self.loop.call_later(nap, self.watch)
+
+    def time_passed(self) -> None:
+        """Whoever waits looks at the time, and so does the core: in the loop, whichever thread moved the clock."""
+        if self.loop is _running_loop():
+            self._look_at_the_time()
+        else:
+            with suppress(RuntimeError):  # the loop is closed
+                self.loop.call_soon_threadsafe(self._look_at_the_time)
+
+    def _look_at_the_time(self) -> None:
+        self._take_over()
+        now = self.time()
+        for wake, deadline in list(self._timed.items()):
+            if deadline <= now:
+                wake()
+        self.watch()
 
     async def finish_callbacks(self) -> None:
         """Wait until the callbacks for what has happened so far have returned."""
@@ -343,12 +368,20 @@ class LoopDriver:
         """Close the wire.  Silent when it was done before."""
         if not self._stopped:
             self._stopped = True
+            self._unfollow()
             if self._timer is not None:
                 self._timer.cancel()
             if self._reconnecting is not None:
                 self._reconnecting.cancel()
             if self.wire is not None:
                 self.wire.close()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

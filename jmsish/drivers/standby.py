@@ -8,11 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import get_ident
-from time import monotonic
 from typing import Any
 
 from jmsish.drivers.callbacks import CallbackThread
 from jmsish.drivers.core import COALESCE_OCTETS, LINGER_OCTETS, ClientCore, Steps
+from jmsish.drivers.passing import PassingTime
 from jmsish.drivers.transport import PipeEnd, Transport
 from jmsish.engine.engine import Engine
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
@@ -42,7 +42,7 @@ def packet_of(transport: Transport) -> int:
     return COALESCE_OCTETS if isinstance(transport, PipeEnd) else LINGER_OCTETS
 
 
-class StandbyReader:
+class StandbyReader(PassingTime):
     """The part of a driver that stands by, in a thread of its own (see `threaded.py` for the theory)."""
 
     core: ClientCore
@@ -96,7 +96,7 @@ class StandbyReader:
                 if self.core.offline:
                     self._reconnect()
                     continue
-                now = monotonic()
+                now = self.time()
                 if self._reader or now - self._last_read < QUIET:
                     if now - self._last_flush >= QUIET:
                         self.flush()
@@ -132,7 +132,7 @@ class StandbyReader:
     def _rouse(self) -> None:
         """Have the standby reader look after the output soon, if it sleeps longer than a moment."""
         if self._standing_by:
-            self._last_read = monotonic()
+            self._last_read = self.time()
             self.transport.interrupt()
         elif self._napping:
             self._napping = False
@@ -143,7 +143,7 @@ class StandbyReader:
         waiting = [signal for signal, future in list(self._waiters.items()) if not future.done()]
         if waiting:
             release(waiting[0])
-            self._last_read = monotonic()
+            self._last_read = self.time()
 
     # -- connecting again ------------------------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class StandbyReader:
     def _reconnect(self) -> None:
         """Until the connection stands again, or has failed.  What the old one had to say last is said, if it can be."""
         with suppress(JMSError):
-            self.flush(monotonic())
+            self.flush(self.time())
         self.transport.close()
         try:
             self.run(self.core.reconnect(), self._dial_or_wait)
@@ -170,14 +170,14 @@ class StandbyReader:
         if future is self.core.leaving and not self.transport.closed:
             # A pause: an attempt has failed, and nobody listens on its wire. What it has to say last is said.
             with suppress(JMSError):
-                self.flush(monotonic())
+                self.flush(self.time())
             self.transport.close()
         if not self.transport.closed:
             return self.wait(future, deadline)
         while not future.done():
             if self._stopped:
                 raise _Stopped
-            left = None if deadline is None else deadline - monotonic()
+            left = None if deadline is None else deadline - self.time()
             if left is not None and left <= 0:
                 raise OperationTimeoutError("the pause is over")
             if self.core.calls:
@@ -195,7 +195,7 @@ class StandbyReader:
             if self._stopped:
                 transport.close()
                 raise _Stopped
-            self.core.now = monotonic()
+            self.core.now = self.time()
             self.core.join(place, make_engine)
             self.transport = transport
             self._packet = packet_of(transport)

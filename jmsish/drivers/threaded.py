@@ -24,6 +24,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from threading import get_ident
 from time import monotonic
 from typing import Any, TypeVar
@@ -43,6 +44,7 @@ class ThreadedDriver(StandbyReader):
 
     def __init__(self, core: ClientCore, transport: Transport, connect: Connect | None = None) -> None:
         self.core = core
+        self.time = monotonic
         self.transport = transport
         self._connect = connect
         self.lock = threading.Lock()
@@ -53,7 +55,7 @@ class ThreadedDriver(StandbyReader):
         self._standing_by = False  # the standby reader is blocked in recv
         self._napping = False  # the standby reader sleeps until an application thread has read
         self._waits = 0  # how many waits of application threads have ended
-        self._last_read = monotonic()
+        self._last_read = self.time()
         self._last_flush = 0.0
         self._packet = packet_of(transport)
         self._tick_at = 0.0
@@ -84,7 +86,7 @@ class ThreadedDriver(StandbyReader):
     def step(self, function: Callable[..., T], *args: Any) -> T:
         """As `call`, for what makes nobody's future come true."""
         with self.lock:
-            self.core.now = monotonic()
+            self.core.now = self.time()
             try:
                 return function(*args)
             except Exception:
@@ -101,7 +103,7 @@ class ThreadedDriver(StandbyReader):
         while True:
             with self.lock:
                 try:
-                    self.core.now = monotonic()
+                    self.core.now = self.time()
                     future, deadline = steps.throw(error) if error is not None else steps.send(result)
                 except StopIteration as stop:
                     break_with = stop.value
@@ -135,12 +137,13 @@ class ThreadedDriver(StandbyReader):
         self.flush(deadline)
         try:
             while not future.done():
-                now = monotonic()
-                if deadline is not None and now >= deadline:
+                now = self.time()
+                until = deadline if self._stepped is None else self._by(deadline)
+                if until is not None and now >= until:
                     raise OperationTimeoutError("no answer from the broker within the time allowed")
                 if self._reader or (self.core.offline and self._is_away()):
-                    self._wait_for_reader(future, deadline, now)
-                elif self._read(deadline, now, future) == b"" and not (
+                    self._wait_for_reader(future, until, now)
+                elif self._read(until, now, future) == b"" and not (
                     future.done() or (self.core.offline and self._is_away())
                 ):
                     # Nothing comes any more; the core, if it was interrupted amid its failure, may not have said so.
@@ -254,7 +257,7 @@ class ThreadedDriver(StandbyReader):
     def _feed(self, data: bytes | None) -> None:
         """Give the core what was read (None: nothing came; empty: the end) and wake those it concerns.  Lock held."""
         core = self.core
-        core.now = monotonic()
+        core.now = self.time()
         if get_ident() != self._standby.ident:  # who reads on at once, without a rest
             self._last_read = core.now
         if data:
@@ -305,12 +308,12 @@ class ThreadedDriver(StandbyReader):
                     if not (data or self._blocked):
                         self._sending = mine = False
                         return
-                transport.send(data, deadline)
+                transport.send(data, self._real(deadline))
                 if transport is not self.transport:
                     mine = False
                     continue
                 self._blocked = False
-                self._last_flush = monotonic()
+                self._last_flush = self.time()
         except SendBlocked:
             if transport is self.transport:
                 self._blocked = True
@@ -342,7 +345,7 @@ class ThreadedDriver(StandbyReader):
 
     def nudge(self, deadline: float | None = None) -> None:
         """Something was said that nobody waits for: write it now, or soon if we write often anyway."""
-        if monotonic() - self._last_flush > COALESCE_SECONDS or self.core.output_size >= COALESCE_OCTETS:
+        if self.time() - self._last_flush > COALESCE_SECONDS or self.core.output_size >= COALESCE_OCTETS:
             self.flush(deadline)
             self.poll()
         else:
@@ -361,14 +364,14 @@ class ThreadedDriver(StandbyReader):
 
     def refresh(self) -> None:
         """Before a message is handed over: hear what the wire says, so that no loss goes unnoticed for long."""
-        if monotonic() - self._last_read > COALESCE_SECONDS:
+        if self.time() - self._last_read > COALESCE_SECONDS:
             self.poll()
 
     def poll(self) -> None:
         """Take in what has arrived, without waiting."""
         if self._reader:
             return
-        now = monotonic()
+        now = self.time()
         try:
             data = self._read(now, now)
         finally:
@@ -376,6 +379,19 @@ class ThreadedDriver(StandbyReader):
                 self._pass_on()
         if data:
             self.flush()
+
+    def time_passed(self) -> None:
+        """Whoever waits looks at the time, and so does the core."""
+        with self.lock:
+            self._take_over()
+            self._tick_at = 0.0
+            for signal in list(self._waiters):
+                release(signal)
+            if self._reader:
+                self.transport.interrupt()
+        self.poll()
+        with suppress(JMSError):
+            self.flush(self.time())
 
     # -- user code -------------------------------------------------------------------------------------------------
 
@@ -433,7 +449,7 @@ class ThreadedDriver(StandbyReader):
 
     def _do_what_was_left(self) -> None:
         while self._left:
-            self.core.now = monotonic()
+            self.core.now = self.time()
             self._left.pop(0)()
             self._wake()
 
@@ -443,6 +459,7 @@ class ThreadedDriver(StandbyReader):
             if self._stopped:
                 return
             self._stopped = True
+        self._unfollow()
         self.transport.close()
         release(self._pause)
         self.callbacks.end()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jmsish._consuming import BodyReader, ConsumerFace
@@ -49,7 +48,7 @@ class MessageConsumer(ConsumerFace, Closing):
             else:
                 self._check_synchronous()
                 seconds = timeout_of(timeout)
-                deadline = None if seconds is None else monotonic() + seconds
+                deadline = None if seconds is None else driver.time() + seconds
                 with self._receiving:
                     delivery = driver.run(self._core.receive(deadline))
         return None if delivery is None else self._message(delivery)
@@ -73,7 +72,7 @@ class MessageConsumer(ConsumerFace, Closing):
         reading = BodyReader(type, self._message)
         with self._session._exclusive:
             self._check_synchronous()
-            deadline = None if not seconds else monotonic() + seconds
+            deadline = None if not seconds else self._session._driver.time() + seconds
             steps = self._core.receive(deadline, seconds != 0, reading)
             with self._receiving:
                 self._session._driver.run(steps)

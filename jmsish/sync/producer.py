@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jmsish._facade import CompletionListener, Duration, ProducerFace, forbid_in_completion
@@ -129,7 +128,7 @@ class MessageProducer(ProducerFace, Closing):
         except BaseException:
             driver.call(sending.abort)
             with suppress(JMSError):
-                driver.flush(monotonic())
+                driver.flush(driver.time())
             raise
         if isinstance(context, Future):
             self._await_outcome(context)

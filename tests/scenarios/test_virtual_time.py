@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jmsish
 from jmsish.testing import VirtualClock
 
 from .face import Face
-from .steps import expect, stage
+from .steps import expect, outcome, stage
 
 DAY = 24 * 3600
 
@@ -134,3 +136,82 @@ async def test_an_unread_subscription_keeps_and_expires_by_the_same_clock(face: 
     await producer.send("tomorrow's", delivery_delay=DAY, time_to_live=2 * DAY)
     clock.advance(DAY + 1)
     await expect(await session.create_durable_consumer(topic, "daily"), "tomorrow's none")
+
+
+async def moved(face: Face, clock: VirtualClock, waiting: Any) -> Any:
+    """What comes of something that waits for a day, with days going by until it has waited long enough."""
+    while not waiting.done():
+        clock.advance(DAY)
+        await face.turns(1)
+    return await waiting
+
+
+async def test_a_day_of_waiting_for_a_message(face: Face) -> None:
+    """A client with the clock waits by it, and the connection stands for days on which nothing is heard of the peer."""
+    clock = VirtualClock()
+    face.broker_with(clock=clock)
+    play = await stage(face, "auto", clock=clock, idle_timeout=30)
+    consumer = await play.consumer()
+    for receive in (consumer.receive, lambda timeout: consumer.receive_body(str, timeout)):
+        assert await moved(face, clock, await face.spawn(receive(DAY))) is None
+    await play.send("m1")
+    await expect(consumer, "m1 none")
+
+
+async def test_a_day_of_waiting_for_room(face: Face) -> None:
+    """`send_timeout` is waited for by the same clock."""
+    clock = VirtualClock()
+    face.broker_with(clock=clock)
+    face.broker.declare_queue("full", max_messages=1, overflow="block")
+    play = await stage(face, "auto", clock=clock, send_timeout=DAY)
+    blocked = await play.session.create_producer(play.session.create_queue("full"))
+    await blocked.send("fits")
+    waiting = await face.spawn(outcome(blocked.send("does not")))
+    error = await moved(face, clock, waiting)
+    assert isinstance(error, jmsish.OperationTimeoutError) and not error.outcome_unknown
+
+
+async def test_d12_a_second_of_laziness(face: Face) -> None:
+    clock = VirtualClock()
+    face.broker_with(clock=clock)
+    play = await stage(face, "dups_ok", "m1", clock=clock)
+    await expect(await play.consumer(), "m1")
+    clock.advance(1)
+    await play.queue.comes_to(0)
+
+
+async def test_an_hour_of_back_off_of_a_listener(face: Face) -> None:
+    """D6: from the fourth failure in a row the consumer pauses, longer each time, up to five seconds."""
+    clock = VirtualClock()
+    face.broker_with(clock=clock)
+    play = await stage(face, "auto", clock=clock)
+    consumer = await play.consumer()
+    log = face.log()
+
+    def listener(message: Any) -> None:
+        log.add(message.body)
+        if message.delivery_count < 40:
+            raise ValueError("not yet")
+
+    consumer.listener = listener
+    await play.send("m1")
+    while len(log.items) < 40:
+        clock.advance(5)
+        await face.turns(1)
+    await play.queue.comes_to(0)
+
+
+async def test_time_that_a_clock_brings_hurries_no_broker(face: Face) -> None:
+    """An answer is waited for by real time, or each day would be the end of the requests that are on their way."""
+    clock = VirtualClock()
+    face.broker_with(clock=clock)
+    play = await stage(face, "transacted", clock=clock, request_timeout=30)
+    producer = await play.session.create_producer(play.destination)
+
+    async def work() -> None:
+        for number in range(50):
+            await producer.send(f"m{number}")
+            await play.session.commit()
+
+    await moved(face, clock, await face.spawn(work()))
+    await play.queue.holds(50)
