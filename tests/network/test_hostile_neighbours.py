@@ -9,8 +9,10 @@ import pytest
 from jmsish.broker.network import connection
 from jmsish.broker.network.doors import introduce
 from jmsish.broker.network.linkroutes import ROUTE
+from jmsish.broker.network.reach import HOPS_LIMIT
 from jmsish.broker.network.updates import (
     CONTROL,
+    EDGE_KEYS_LIMIT,
     KEYS_LIMIT,
     UPDATE_KEYS,
     UPDATE_LIMIT,
@@ -139,6 +141,17 @@ def test_nonsense_ends_the_connection_with_what_is_wrong(line: Network, octets: 
     assert "cannot be read" in stranger.why and "amqp:decode-error" in stranger.why
 
 
+def test_what_one_neighbour_tells_does_not_part_the_others(line: Network) -> None:
+    """They believe each other what they have believed it."""
+    stranger = Stranger(line, "INT.A")
+    stranger.tell({"Afar": HOPS_LIMIT - 1, "RINT.FAR": HOPS_LIMIT - 1, "A" + "x" * 2047: 0, "J": 0} | {"J\n\n": 0})
+    assert not stranger.closed or "cannot be read" in stranger.why
+    stranger = Stranger(line, "INT.A", router="INT.Y")
+    stranger.tell({"Afar": HOPS_LIMIT - 1, "RINT.FAR": HOPS_LIMIT - 1, "A" + "x" * 2047: 0, "J\n\n": 0})
+    assert not stranger.closed
+    assert line["EA1"].reaches("far") and line["EA1"].uplink is not None and len(line["INT.B"].neighbours) == 1
+
+
 def test_what_later_routers_may_tell_is_left_out(line: Network) -> None:
     stranger = Stranger(line, "INT.A")
     stranger.tell({"Zsomething": 0, "Anew": 0}, ["Zelse"])
@@ -177,10 +190,11 @@ def test_an_update_without_an_end_ends_the_connection(line: Network) -> None:
     assert "an update of more than" in stranger.why
 
 
-def test_very_many_addresses_are_too_many(line: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert KEYS_LIMIT <= 100_000  # some hundred octets each
-    monkeypatch.setattr(connection, "KEYS_LIMIT", 3000)
-    stranger = Stranger(line, "INT.A")
+@pytest.mark.parametrize("router", ["INT.X", "EX"])
+def test_very_many_addresses_are_too_many(line: Network, monkeypatch: pytest.MonkeyPatch, router: str) -> None:
+    assert EDGE_KEYS_LIMIT * 100 <= KEYS_LIMIT <= 1_000_000  # some hundred octets each
+    monkeypatch.setattr(connection, "EDGE_KEYS_LIMIT" if router == "EX" else "KEYS_LIMIT", 3000)
+    stranger = Stranger(line, "INT.A", router=router)
     stranger.tell({f"Ax{number}": 0 for number in range(2990)})
     assert not stranger.closed and line["EA1"].reaches("x1")
     stranger.tell({f"Ay{number}": 0 for number in range(20)})

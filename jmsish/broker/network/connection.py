@@ -24,7 +24,7 @@ from jmsish.broker.network.passage import Copy, Passage
 from jmsish.broker.network.reach import RingError
 from jmsish.broker.network.relay import RelaySession
 from jmsish.broker.network.relay_ends import RelayIn
-from jmsish.broker.network.updates import KEYS_LIMIT, edge_fault
+from jmsish.broker.network.updates import EDGE_KEYS_LIMIT, KEYS_LIMIT, edge_fault
 from jmsish.broker.refusals import Refusal
 from jmsish.engine import events
 from jmsish.engine.conditions import EngineStateError
@@ -160,9 +160,11 @@ class RouterConnection(Guest):
     def learn(self, update: Update) -> None:
         """What the neighbour tells."""
         hello = self.neighbour
-        fault = edge_fault(update, hello.router) if hello is not None and hello.mode == EDGE else None
-        if fault is None and self.node.reach.count(self) + len(update.add) > KEYS_LIMIT:
-            fault = f"more than {KEYS_LIMIT} addresses and routes were told, which is too many for one neighbour"
+        is_edge = hello is not None and hello.mode == EDGE
+        fault = edge_fault(update, hello.router) if hello is not None and is_edge else None
+        limit = EDGE_KEYS_LIMIT if is_edge else KEYS_LIMIT
+        if fault is None and self.node.reach.count(self) + len(update.add) > limit:
+            fault = f"more than {limit} addresses and routes were told, which is too many for one neighbour"
         if fault is not None:
             self.refuse(fault)
             return

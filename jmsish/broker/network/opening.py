@@ -31,7 +31,7 @@ def opened(connection: RouterConnection) -> None:
         engine.incoming_window = FOREIGN_WINDOW
         for session in engine.remote_sessions.values():
             narrow_window(session, FOREIGN_WINDOW)
-    if connection.is_closing:
+    if connector is not None and connection.is_closing:
         return
     try:
         hello = hello_of(remote)

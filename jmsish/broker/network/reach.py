@@ -24,6 +24,9 @@ ROUTER: Final = "R"
 JOIN: Final = "J"
 """Two routers that are neighbours; he who was dialled answers for it. Nothing depends on these: they are for views."""
 
+HOPS_LIMIT: Final = 1000
+"""No network is so deep: what claims to be farther away is nonsense."""
+
 BETWEEN: Final = "\n"
 """Between the parts of a key: no id of a router and no name of a connector has it."""
 
@@ -182,6 +185,8 @@ class Reach(Generic[Neighbour]):
         for key in news:
             del waiting[key]
             hops = self.distance(key, neighbour)
+            if hops is not None:
+                hops = min(hops, HOPS_LIMIT - 1)  # what a neighbour has told us the others are to believe
             if hops is None:
                 if told.pop(key, None) is not None:
                     remove.append(key)

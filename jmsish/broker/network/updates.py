@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from jmsish.broker.network.reach import ADDRESS, BETWEEN, CONNECTOR, JOIN, PREFIX, ROUTER
+from jmsish.broker.network.reach import ADDRESS, BETWEEN, CONNECTOR, HOPS_LIMIT, JOIN, PREFIX, ROUTER
 from jmsish.engine.values import DecodeError, decode, encode
 from jmsish.types import Described, UInt
 
@@ -20,11 +20,11 @@ UPDATE_LIMIT: Final = 1 << 20
 """Octets of a message that a neighbour may send."""
 KEY_LIMIT: Final = 2048
 """Octets of a key: an address, or the prefix of a link route with what it leads to."""
-KEYS_LIMIT: Final = 100_000
-"""What one neighbour may tell in all."""
+KEYS_LIMIT: Final = 1_000_000
+EDGE_KEYS_LIMIT: Final = 10_000
+"""What one neighbour may tell in all: an interior for many behind it, an edge for its own clients. It is so much less
+that no edge can make its interior tell others more than they bear."""
 KINDS: Final = (ADDRESS, PREFIX, CONNECTOR, ROUTER, JOIN)
-HOPS_LIMIT: Final = 1000
-"""No network is so deep: what claims to be farther away is nonsense."""
 
 
 @dataclass(frozen=True, slots=True)
