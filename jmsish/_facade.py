@@ -5,8 +5,9 @@ from __future__ import annotations
 import ssl
 import sys
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from datetime import timedelta
 from time import time
 from typing import Any
@@ -16,6 +17,7 @@ from jmsish._creators import Creators
 from jmsish._credentials import FetchToken, sasl_client, tls_context, token_maker, token_node, token_now
 from jmsish._holding import ANY as FROZEN
 from jmsish._holding import refuse_reentry
+from jmsish._metadata import ConnectionMetaData as ConnectionMetaData
 from jmsish._streams import EMPTY_BODY, message_of_stream
 from jmsish._version import VERSION
 from jmsish.client.answers import Answer
@@ -44,7 +46,6 @@ from jmsish.message import (
 )
 from jmsish.modes import AcknowledgeMode, DeliveryMode
 from jmsish.options import ConnectionTarget, Proxy
-from jmsish.profiles import Profile, missing_at
 
 Duration = float | timedelta
 """Seconds, or a timedelta."""
@@ -162,31 +163,6 @@ def engine_maker(
     return make
 
 
-class ConnectionMetaData:
-    """What this library is, and what the broker says of itself."""
-
-    jms_version = "3.1"
-    jms_major_version = 3
-    jms_minor_version = 1
-    jms_provider_name = "jmsish"
-    provider_version = VERSION
-    provider_major_version, provider_minor_version = (int(number) for number in VERSION.split(".")[:2])
-    jmsx_property_names: tuple[str, ...] = ("JMSXDeliveryCount", "JMSXGroupID", "JMSXGroupSeq", "JMSXUserID")
-
-    def __init__(self, core: ClientConnection) -> None:
-        remote = core.remote
-        self.remote_container_id: str | None = remote.container_id if remote else None
-        self.remote_properties: Mapping[str, Any] = dict(remote.properties or {}) if remote else {}
-        self.remote_capabilities: tuple[str, ...] = tuple(remote.offered_capabilities) if remote else ()
-        self.profile: Profile = core.profile
-        """What kind of broker it is, as found or as the option ``profile`` says."""
-        said = self.remote_properties
-        self.broker_product: str = str(said.get("product") or core.profile.title)
-        self.broker_version: str | None = str(said["version"]) if said.get("version") else None
-        self.missing: Mapping[str, str] = missing_at(core.profile, self.remote_capabilities)
-        """What the broker does not do: features, each with a sentence that says so."""
-
-
 class SessionFace(Creators):
     """The members of a session that do not wait."""
 
@@ -206,6 +182,19 @@ class SessionFace(Creators):
     def is_closed(self) -> bool:
         """Whether the session was closed, by the application or by a failure."""
         return self._core.closed or self._core.failure is not None
+
+    _in_block = False
+
+    @contextmanager
+    def _one_block(self) -> Iterator[None]:
+        """Of those that commit at their end one is open at a time: one inside would commit what the other may undo."""
+        if self._in_block:
+            raise IllegalStateError("a transaction() block of the session is open: one inside it would commit its work")
+        self._in_block = True
+        try:
+            yield
+        finally:
+            self._in_block = False
 
     def _check_open(self) -> None:
         if self._core.closed:

@@ -207,15 +207,19 @@ class Session(SessionFace, Closing):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
-        """Commit at the end of the block, roll back if it raises."""
+        """Commit at the end of the block, roll back if it raises.
+
+        Raises `IllegalStateError` inside another such block of the session, whose work it would commit.
+        """
         self._core.transaction()
-        try:
-            yield self
-        except BaseException:
-            if not self.is_closed:
-                await self.rollback()
-            raise
-        await self.commit()
+        with self._one_block():
+            try:
+                yield self
+            except BaseException:
+                if not self.is_closed:
+                    await self.rollback()
+                raise
+            await self.commit()
 
     async def close(self) -> None:
         """Close the session: roll back or give back what is open, and wake blocked receives, which return None.

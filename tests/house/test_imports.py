@@ -27,6 +27,7 @@ STOREYS = {
     "_router_network": 4,
     "_policy": 4,
     "_listening": 4,
+    "_metadata": 4,
     "_simplified": 4,
     "_streams": 4,
     "_users_file": 4,

@@ -175,3 +175,18 @@ async def test_context_managers(face: Face) -> None:
                 await expect(consumer, "m1 none")
         assert session.is_closed
     assert connection.is_closed
+
+
+async def test_a_transaction_block_is_not_nested(face: Face) -> None:
+    """The inner one would commit what the outer one may still undo: it is refused, and the outer one can be undone."""
+    play = await stage(face, "transacted")
+    producer = await play.session.create_producer(play.destination)
+    with pytest.raises(jmsish.IllegalStateError, match="would commit its work"):
+        async with play.session.transaction():
+            await producer.send("m1")
+            async with play.session.transaction():
+                raise AssertionError("not reached")
+    await play.queue.holds(0)
+    async with play.session.transaction():
+        await producer.send("m2")
+    await play.queue.holds(1)
