@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.programs import Process, our_broker
+import jmsish
+from jmsish.cli.management import node
+from tests.bench.programs import DEADLINE, Failed, Process, our_broker
 
+PREFIX = "work."
+"""Of the addresses that lead to the broker."""
+STORE = f'''[[connectors]]
+name = "store"
+url = "{{}}"
+role = "normal"
+[[link_routes]]
+prefix = "{PREFIX}"
+connector = "store"
+'''
 LISTENER = '[[listeners]]\nport = 0\nrole = "{}"\n'
 
 
@@ -46,20 +59,33 @@ def resident(process: Process, what: str = "VmRSS") -> int:
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith(what))) * 1024
 
 
+def wait_for_route(url: str) -> None:
+    """Until the router there knows the link route."""
+    end = time.monotonic() + DEADLINE
+    with jmsish.connect(url) as connection, node(connection) as management:
+        while not management.rows("link_route"):
+            if time.monotonic() > end:
+                raise Failed(f"{url} knows no link route")
+
+
 @contextmanager
-def chain(length: int) -> Iterator[Chain]:
-    """So many routers; without any, one broker: what the routers are compared with."""
+def chain(length: int, *, brokered: bool = False) -> Iterator[Chain]:
+    """So many routers; without any, one broker: what the routers are compared with.
+
+    ``brokered`` has the broker too, behind the last router, and ``far`` is the broker itself.
+    """
     with ExitStack() as stack:
+        broker: list[Process] = []
+        url = "" if length and not brokered else stack.enter_context(our_broker(started=broker.append))
         if not length:
-            processes: list[Process] = []
-            url = stack.enter_context(our_broker(started=processes.append))
-            yield Chain(url, url, processes)
+            yield Chain(url, url, broker)
             return
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         doors: list[tuple[str, str]] = []
-        processes = []
+        processes: list[Process] = []
         for number in range(length, 0, -1):  # the last first: each dials the one behind it
-            uplink = f'[[connectors]]\nurl = "{doors[0][1]}"\nrole = "inter-router"\n' if doors else ""
+            uplink = f'[[connectors]]\nurl = "{doors[0][1]}"\nrole = "inter-router"\n' if doors else STORE.format(url)
+            uplink = uplink if doors or brokered else ""
             config = folder / f"{number}.toml"
             router = f'[router]\nid = "R{number}"\nmode = "interior"\n'
             config.write_text(router + uplink + LISTENER.format("normal") + LISTENER.format("inter-router"))
@@ -68,4 +94,6 @@ def chain(length: int) -> Iterator[Chain]:
             stack.callback(process.process.terminate)
             doors.insert(0, (door(process.answer()), door(process.rest())))
             processes.insert(0, process)
-        yield Chain(doors[0][0], doors[-1][0], processes)
+        if brokered:
+            wait_for_route(doors[0][0])
+        yield Chain(doors[0][0], url or doors[-1][0], processes + broker)

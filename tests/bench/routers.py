@@ -1,9 +1,12 @@
 """What a router costs: a stream of small messages over none to four, each hop's latency, what is held of a large one.
 
 The routers of ``tcp`` and the clients are processes of their own, ``vm`` is all of it in one process. A rate is what
-arrives, accepted from end to end; *direct* goes into a queue of a broker and out of it at the same time. What the
-routers hold is what came in and has not gone out: unread octets, those of the engine's output, and those the wire has
-not taken; and, of processes, by how much the most memory they ever had grew.
+arrives, accepted from end to end; *direct* goes into a queue of a broker and out of it at the same time. Routers take
+the place of that broker (*between clients*), or stand before it (*before a broker*): there the sender comes over all of
+them by a link route, and the receiver is at the broker, so that each router is one more on the way, from the first on.
+
+What the routers hold is what came in and has not gone out: unread octets, those of the engine's output, and those the
+wire has not taken; and, of processes, by how much the most memory they ever had grew.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ from typing import Any
 
 import jmsish
 from jmsish.testing import RouterNetwork
-from tests.bench import report
-from tests.bench.chain import chain
+from tests.bench import beside, report
+from tests.bench.chain import PREFIX, chain
 from tests.bench.clients.protocol import PATIENCE, TEXT
 from tests.bench.programs import Client, python_client
 
@@ -26,9 +29,8 @@ HOLDS = 1_000_000
 """Octets of a large message that no router may hold."""
 NEEDED = 0.5
 PIECE = bytes(1 << 16)
-PAUSE = 0.02
-"""Seconds that the slow receiver takes for a message."""
 TRANSPORTS = ("tcp", "vm")
+PLACES = {"between": "between clients", "before": "before a broker"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeat", type=int, default=3, help="repetitions, of which the best counts (default: 3)")
     parser.add_argument("--most", type=int, default=4, help="routers in a line at most (default: 4)")
     parser.add_argument("--megabytes", type=int, default=100, help="size of the large message (default: 100)")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of a quick receiver beside a slow one")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of a quick receiver beside a slow one, each time")
     parser.add_argument("--transports", nargs="+", choices=TRANSPORTS, default=TRANSPORTS)
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE too")
 
@@ -47,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 class Processes:
     """A stream over a line of routers, every router and both clients a process."""
 
-    def __init__(self, stack: ExitStack, length: int) -> None:
-        self.line = stack.enter_context(chain(length))
+    def __init__(self, stack: ExitStack, length: int, place: str) -> None:
+        self.line = stack.enter_context(chain(length, brokered=place == "before"))
         self.sender, self.receiver = (self._client(stack, url) for url in (self.line.near, self.line.far))
 
     def _client(self, stack: ExitStack, url: str) -> Client:
@@ -68,13 +70,15 @@ class Processes:
 class Threads:
     """The same in one process, over ``vm://``: CPU is that of all of it."""
 
-    def __init__(self, stack: ExitStack, length: int) -> None:
+    def __init__(self, stack: ExitStack, length: int, place: str) -> None:
+        if not length or place == "before":
+            self.near = self.far = stack.enter_context(jmsish.EmbeddedBroker()).url
         if length:
             names = [f"R{number}" for number in range(1, length + 1)]
-            network = stack.enter_context(RouterNetwork("-".join(names)))
-            self.near, self.far = network[names[0]].url, network[names[-1]].url
-        else:
-            self.near = self.far = stack.enter_context(jmsish.EmbeddedBroker()).url
+            routes = {PREFIX: (names[-1], self.far)} if place == "before" else {}
+            network = stack.enter_context(RouterNetwork("-".join(names), routes=routes))
+            self.near = network[names[0]].url
+            self.far = self.far if place == "before" else network[names[-1]].url
 
     def run(self, work: str, count: int, queue: str) -> tuple[float, float]:
         receiving = threading.Thread(target=receive, args=(self.far, count, queue))
@@ -106,25 +110,25 @@ def send(url: str, count: int, queue: str, *, waits: bool) -> None:
 KINDS: dict[str, type[Processes] | type[Threads]] = {"tcp": Processes, "vm": Threads}
 
 
-def streams(transport: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+def streams(transport: str, place: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each length of the line; their repetitions take turns."""
     with ExitStack() as stack:
-        lines = [KINDS[transport](stack, length) for length in range(options.most + 1)]
+        lines = [KINDS[transport](stack, length, place) for length in range(options.most + 1)]
         runs: list[list[tuple[float, float]]] = [[] for _ in lines]
         latencies: list[list[float]] = [[] for _ in lines]
         few = max(options.n // 30, 20)
         for line in lines:
-            line.run("async_send", few, "warm")
+            line.run("async_send", few, f"{PREFIX}warm")
         for turn in range(options.repeat):
             for length, line in enumerate(lines):
-                runs[length].append(line.run("async_send", options.n, f"stream-{turn}"))
-                latencies[length].append(line.run("sync_send", few, f"turns-{turn}")[0] / few)
+                runs[length].append(line.run("async_send", options.n, f"{PREFIX}stream-{turn}"))
+                latencies[length].append(line.run("sync_send", few, f"{PREFIX}turns-{turn}")[0] / few)
     rows = []
     for length, found in enumerate(runs):
         seconds, cpu = min(seconds for seconds, _ in found), min(cpu for _, cpu in found)
         rows.append({
-            "transport": transport, "routers": length, "rate": options.n / seconds, "cpu_us": cpu / options.n * 1e6,
-            "latency_us": min(latencies[length]) * 1e6,
+            "transport": transport, "place": place, "routers": length, "rate": options.n / seconds,
+            "cpu_us": cpu / options.n * 1e6, "latency_us": min(latencies[length]) * 1e6,
         })  # fmt: skip
     return rows
 
@@ -260,87 +264,15 @@ def large_ones(options: argparse.Namespace) -> list[dict[str, Any]]:
     return found
 
 
-# --- a slow one
-
-
-def beside(transport: str, options: argparse.Namespace) -> dict[str, Any]:
-    """How many messages a second come to a quick receiver: alone, and beside a slow one with a sender of its own."""
-    with RouterNetwork("R1-R2", transport=transport) as network:
-        near, far = network["R1"].url, network["R2"].url
-        over = threading.Event()
-        alone = stream_for(near, far, options.seconds)
-        slow = threading.Thread(target=dawdle, args=(far, over))
-        busy = threading.Thread(target=press, args=(near, over))
-        slow.start()
-        busy.start()
-        both = stream_for(near, far, options.seconds)
-        over.set()
-        slow.join(PATIENCE)
-        busy.join(PATIENCE)
-    return {"transport": transport, "alone": alone, "beside": both}
-
-
-def stream_for(near: str, far: str, seconds: float) -> float:
-    """Messages a second from end to end; sent by a thread, with an end to what it is ahead."""
-    over = threading.Event()
-    sending = threading.Thread(target=press, args=(near, over, "quick"))
-    with jmsish.connect(far) as connection:
-        consumer = connection.create_session().create_consumer(jmsish.Queue("quick"))
-        sending.start()
-        consumer.receive(timeout=PATIENCE)
-        began, count = time.perf_counter(), 0
-        while time.perf_counter() - began < seconds:
-            if consumer.receive(timeout=PATIENCE) is None:
-                raise SystemExit(f"no message within {PATIENCE} seconds")
-            count += 1
-        took = time.perf_counter() - began
-        over.set()
-        while consumer.receive(timeout=0.2) is not None:
-            pass
-    sending.join(PATIENCE)
-    return count / took
-
-
-def press(url: str, over: threading.Event, queue: str = "slow") -> None:
-    """Send as fast as the credit goes."""
-    with jmsish.connect(url, send_timeout=0.2) as connection:
-        producer = connection.create_session().create_producer(jmsish.Queue(queue))
-        producer.delivery_mode = jmsish.DeliveryMode.NON_PERSISTENT
-        while not over.is_set():
-            try:
-                producer.send(TEXT)
-            except jmsish.OperationTimeoutError:
-                pass
-
-
-def dawdle(url: str, over: threading.Event) -> None:
-    """Receive slowly, and at the end what is left."""
-    with jmsish.connect(url, prefetch=10) as connection:
-        consumer = connection.create_session().create_consumer(jmsish.Queue("slow"))
-        while consumer.receive(timeout=0.5) is not None or not over.is_set():
-            if not over.is_set():
-                time.sleep(PAUSE)
-
-
-def slow_ones(options: argparse.Namespace) -> list[dict[str, Any]]:
-    found = [beside(transport, options) for transport in options.transports]
-    rows = [
-        [each["transport"], report.figure(each["alone"]), report.figure(each["beside"]),
-         f"{each['beside'] / each['alone'] * 100:.0f} %"]
-        for each in found
-    ]  # fmt: skip
-    print("\nA quick receiver over two routers, messages a second\n")
-    print(report.table(["transport", "alone", "beside a slow one", "of that"], rows))
-    return found
-
-
 def run(options: argparse.Namespace) -> dict[str, Any]:
     print(report.machine(), end="\n\n")
     rows = []
-    for transport in options.transports:
-        found = streams(transport, options)
-        print(table(found), end="\n\n")
-        rows += found
-    figures = {"streams": rows, "large": large_ones(options), "slow": slow_ones(options)}
+    for place, title in PLACES.items():
+        print(f"Routers {title}\n")
+        for transport in options.transports:
+            found = streams(transport, place, options)
+            print(table(found), end="\n\n")
+            rows += found
+    figures = {"streams": rows, "large": large_ones(options), "slow": beside.run(options)}
     report.write_json(options.json, figures)
     return figures
