@@ -25,12 +25,15 @@ if TYPE_CHECKING:
 class RelayIn:
     """The side of a link on which messages come."""
 
-    __slots__ = ("_asks", "connection", "link", "over", "owes_drain", "owes_echo", "partial", "relay", "waiting")
+    __slots__ = (
+        "_asks", "_out", "connection", "link", "over", "owes_drain", "owes_echo", "partial", "relay", "waiting",
+    )  # fmt: skip
 
     def __init__(self, connection: RouterConnection, link: Link, relay: RelayLink) -> None:
         self.connection = connection
         self.link = link
         self.relay = relay
+        self._out: RelayOut | None = None
         self.over = False
         self.owes_echo = False
         self.owes_drain = False
@@ -41,10 +44,12 @@ class RelayIn:
 
     @property
     def out(self) -> RelayOut | None:
-        """The side on which they leave."""
-        other = self.relay.other(self.link)
-        end = None if other is None else self.relay.ends[other]
-        return end if isinstance(end, RelayOut) else None
+        """The side on which they leave; None until that is there."""
+        if self._out is None:
+            other = self.relay.other(self.link)
+            end = None if other is None else self.relay.ends[other]
+            self._out = end if isinstance(end, RelayOut) else None
+        return self._out
 
     def attached(self) -> None:
         self.relay.attached()
@@ -106,7 +111,7 @@ class RelayIn:
             except Refusal as refusal:
                 self._refuse(delivery, refusal.error)
                 return
-        out = self.out
+        out = self._out or self.out
         if (
             out is not None
             and delivery.complete
@@ -208,12 +213,13 @@ class RelayIn:
 
     def tell(self, delivery: Delivery, state: DeliveryState | None, settled: bool) -> None:
         """What the sender is to hear of a delivery."""
-        if self.relay.session.over:
+        relay, connection = self.relay, self.connection
+        if relay.session.over:
             return
-        if self.relay.is_control:
-            flush_dispositions(self.connection.engine)  # T48: the outcomes of the posts come first
+        if relay.is_control:
+            flush_dispositions(connection.engine)  # T48: the outcomes of the posts come first
         delivery.link.session.disposition(delivery, state, settled)
-        self.connection.touched()
+        connection.node.touch(connection)
 
     def took(self) -> None:
         """Some of a large one was taken."""
