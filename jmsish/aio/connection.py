@@ -162,8 +162,7 @@ class Connection(Closing):
             raise
         finally:
             self._driver.stop()
-        # The loop closes the socket in its next turn: a broker in this program that is stopped now would wait for that.
-        await asyncio.sleep(0)
+        await self._driver.closed()
 
     async def _quiet(self, sessions: list[Session]) -> None:
         """Nothing is handed over any more in any session, and no listener runs."""

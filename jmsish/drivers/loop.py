@@ -376,6 +376,11 @@ class LoopDriver(PassingTime):
             if self.wire is not None:
                 self.wire.close()
 
+    async def closed(self) -> None:
+        """Wait until the loop has closed the wire: a broker of this program that is stopped next would wait for it."""
+        if self.wire is not None:
+            await self.wire.closed()
+
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:

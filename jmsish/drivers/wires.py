@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FAREWELL = 0.1
+"""Seconds that a peer has to answer the end of TLS, and to take what we said last, before nobody waits for it."""
+
 
 class Wire(Protocol):
     """What the driver writes to."""
@@ -31,6 +34,9 @@ class Wire(Protocol):
     def write(self, data: bytes) -> None: ...
 
     def close(self) -> None: ...
+
+    async def closed(self) -> None:
+        """Wait until it is closed, or for a moment."""
 
     def abandon(self) -> None:
         """Close it without a loop: the loop is closed."""
@@ -84,6 +90,9 @@ class PipeWire:
         self._pipe.set_reader(None)
         self._pipe.close()
 
+    async def closed(self) -> None:
+        """It is, at once."""
+
     def abandon(self) -> None:
         self.close()  # a pipe may be closed by anybody at any time
 
@@ -103,10 +112,12 @@ class SocketWire(asyncio.Protocol):
         self.paused = False
         self._driver = driver
         self._transport: asyncio.Transport | None = None
+        self._lost: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._lost = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
         if self.retired:
@@ -142,6 +153,8 @@ class SocketWire(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.paused = False
+        if self._lost is not None:
+            self._lost.set_result(None)
         self._end(error)
         self._driver.written()
 
@@ -154,6 +167,10 @@ class SocketWire(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
+
+    async def closed(self) -> None:
+        if self._transport is not None and self._lost is not None:
+            await asyncio.wait([self._lost], timeout=FAREWELL)
 
     def abandon(self) -> None:
         """The transport closes its socket when it goes."""
