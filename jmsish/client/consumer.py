@@ -311,6 +311,7 @@ class ClientConsumer(CreditWindow, Reattaching):
                     continue
                 if not self.buffer or self.closing or not connection.started:
                     return None
+                self.replenish()  # one flow, before the outcomes of what has expired and not amid them
                 delivery = self._next(read)
                 if delivery is not None:
                     return delivery

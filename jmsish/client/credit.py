@@ -46,7 +46,7 @@ class CreditWindow:
         self.link: Link | None = None
         self.buffer: deque[Delivery] = deque()
         self.drained: Future[None] | None = None
-        """Who waits for the answer to a drain."""
+        """The answer to a drain: there from the question to `end_drain`, and no credit is granted as long as it is."""
         self.listening = False
         self.demand = False
         """A receive waits for what is not in the buffer."""
@@ -82,7 +82,10 @@ class CreditWindow:
             link.flow(wanted - len(self.buffer))
 
     def start_drain(self) -> Future[None] | None:
-        """Ask the broker to use or return the outstanding credit; None when there is none."""
+        """Ask the broker to use or return the outstanding credit; None when there is none.
+
+        In either case no credit is granted until `end_drain`.
+        """
         link = self.link
         if self.drained is not None:
             return self.drained
@@ -136,18 +139,17 @@ class CreditWindow:
         Some brokers (proton-j: Artemis) answer in mid-delivery, and send the rest of it only for new credit.  An answer
         nobody waits for any more (a receive that was cancelled) has taken credit away that is wanted.
         """
-        link = self.link
-        if self.drained is None:
+        link, drained = self.link, self.drained
+        if drained is None:
             self.replenish()
             return
-        if link is not None and link.credit > 0:
+        if drained.done() or (link is not None and link.credit > 0):
             return
         if link is not None and link.credit_heard != 0 and not self.session.connection.profile.has(DRAIN):
             return  # our own word; what the broker sent before it heard of it may be under way
         if link is not None and self._is_amid():
             link.flow(1, drain=True)
             return
-        drained, self.drained = self.drained, None
         settle(drained)
 
     def _drain(self) -> Procedure[None]:

@@ -368,6 +368,8 @@ class ClientSession:
                 self._transaction_over()
                 self.ledger.give_back(consumers)
                 self.grant(consumers)
+        else:
+            self.grant(consumers)
         if late is not None:
             raise late
 

@@ -119,3 +119,24 @@ def test_a_detached_consumer_tells_who_waits() -> None:
     peer.links[-1].detach(closed=True, error=AmqpError("amqp:resource-deleted", "the queue went"))
     with pytest.raises(InvalidDestinationError, match="the queue went"):
         peer.run(receiving)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("rollback", ["rollback", "declare", "released 1-2"]),
+        ("commit", ["commit", "declare", "released 1-2"]),
+        ("recover", ["failed 0", "released 1-2"]),
+    ],
+)
+def test_what_comes_with_the_answer_to_a_drain_brings_no_credit(call: str, said: list[str]) -> None:
+    """Deliveries and the answer in one read: credit follows what is given back, or later messages came before it."""
+    peer = Peer(cancel_on_commit="always")
+    session = peer.session(AcknowledgeMode.CLIENT if call == "recover" else AcknowledgeMode.TRANSACTED)
+    consumer = peer.consumer(session)
+    peer.give(1)
+    peer.receive(consumer, 1)
+    peer.told()
+    peer.messages = [message(2), message(3)]  # for credit that is there: they leave with the answer
+    peer.run(getattr(session, call)())
+    assert peer.told() == ["drain", *said, "credit 10"]

@@ -293,7 +293,7 @@ def test_a_drain_answered_in_mid_delivery_waits_for_its_rest() -> None:
         write("transfer", payload=whole[3:], handle=link.handle, delivery_id=5, delivery_tag=b"6")
         + write("flow", **numbers, next_outgoing_id=7, delivery_count=limit + 1, link_credit=0, drain=True)
     )
-    assert consumer.drained is None
+    assert consumer.drained.done()
     assert [d.payload for d in consumer.buffer] == [message(n) for n in range(3, 7)]
     steps.close()
 
