@@ -20,11 +20,11 @@ from typing import Any, Protocol, TypeVar, cast
 
 import jmsish
 from jmsish import aio
+from tests.relay import Relay
 
 from .blocking import PATIENCE, Blocking, Running, inline
 from .cut import cut_in_memory
 from .log import Log, LoopLog
-from .proxy import CuttingProxy
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -52,7 +52,7 @@ class Face(ABC):
         self._broker: jmsish.EmbeddedBroker | None = None
         self._listener: Any = None
         self._cut: list[aio.Connection] = []
-        self._proxies: list[tuple[aio.Connection, CuttingProxy]] = []
+        self._proxies: list[tuple[aio.Connection, Relay]] = []
         self._sights: dict[str, Sight] = {}
         self._watcher: aio.Connection | None = None
 
@@ -116,7 +116,7 @@ class Face(ABC):
     # -- connections
 
     async def connect(self, url: str | None = None, *, cuttable: bool = False, **options: Any) -> aio.Connection:
-        proxy = CuttingProxy(self.listener.host, self.listener.port) if cuttable and self.wire == "tcp" else None
+        proxy = Relay((self.listener.host, self.listener.port)) if cuttable and self.wire == "tcp" else None
         connection = await self._connect(proxy.url if proxy else url or self.url, options)
         self.connections.append(connection)
         if proxy:
@@ -130,7 +130,7 @@ class Face(ABC):
         self._cut.append(connection)
         for owner, proxy in self._proxies:
             if owner is connection:
-                proxy.cut()
+                proxy.close()
                 return
         assert self.wire == "vm", "only a connection made with cuttable=True can be cut"
         cut_in_memory(connection.raw if isinstance(connection, Blocking) else connection)
@@ -191,7 +191,7 @@ class Face(ABC):
                 await self.yield_()  # the loop closes its sockets a turn later, and the broker waits for that
         finally:
             for _, proxy in self._proxies:
-                proxy.cut()
+                proxy.close()
             if self._broker is not None:
                 self._broker.stop()
 

@@ -4,82 +4,47 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import struct
-import threading
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
 from typing import Any
 
+import pytest
+
 from jmsish import aio
+from jmsish.client import restoring
 from jmsish.testing import cut
-from tests.relay import onward
+from tests.relay import Relay
 
 from .blocking import Blocking
 from .face import Face
 
 
-class MendingProxy:
+class MendingProxy(Relay):
     """Relays connections to a broker's port, any number, one after the other; `cut` breaks those that are there."""
 
     def __init__(self, host: str, port: int) -> None:
-        self.target = (host, port)
         self.refusing = False
         """Whoever dials is cut off at once."""
         self.to_refuse = 0
         """So many connections more are taken, and ended once they have said something."""
         self.mute = False
         """What comes is taken, and not passed on."""
-        self._ends: list[socket.socket] = []
-        self._lock = threading.Lock()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self.url = f"amqp://127.0.0.1:{self.port}"
-        threading.Thread(target=self._accept, name="mending proxy", daemon=True).start()
+        super().__init__((host, port))
 
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._listener.accept()
-                if self.refusing or self._refuses(near):
-                    near.close()
-                    continue
-                try:
-                    far = onward(near, self.target)
-                except OSError:
-                    continue
-                with self._lock:
-                    self._ends += [near, far]
-                for source, sink in ((near, far), (far, near)):
-                    threading.Thread(target=self._relay, args=(source, sink), daemon=True).start()
+    def reach(self, near: socket.socket) -> socket.socket | None:
+        if self.refusing:
+            return None
+        if self.to_refuse:
+            near.recv(8)
+            self.to_refuse -= 1
+            return None
+        return super().reach(near)
 
-    def _refuses(self, near: socket.socket) -> bool:
-        if not self.to_refuse:
-            return False
-        near.recv(8)
-        self.to_refuse -= 1
-        return True
-
-    def _relay(self, source: socket.socket, sink: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while octets := source.recv(65536):
-                if not self.mute:
-                    sink.sendall(octets)
-            sink.shutdown(socket.SHUT_WR)
-
-    def cut(self) -> None:
-        """Resets all connections: what is on its way is lost, nobody says goodbye."""
-        with self._lock:
-            ends, self._ends = self._ends, []
-        for end in ends:
-            with contextlib.suppress(OSError):
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
-
-    def close(self) -> None:
-        self.refusing = True
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # which wakes who accepts
-        self._listener.close()
-        self.cut()
+    def relay(self, source: socket.socket, sink: socket.socket, way: str) -> None:
+        while octets := source.recv(65536):
+            if not self.mute:
+                sink.sendall(octets)
+        sink.shutdown(socket.SHUT_WR)
 
 
 class Mending:
@@ -111,6 +76,24 @@ class Mending:
         else:
             raw = self.connection
             cut(raw.raw if isinstance(raw, Blocking) else raw)
+
+    @contextlib.asynccontextmanager
+    async def away(self) -> AsyncIterator[None]:
+        """Breaks the wire; the connection is away, and known to be, and comes back only after the block."""
+        back: Future[None] = Future()
+
+        def pause(*_: Any) -> Iterator[tuple[Future[None], None]]:
+            yield back, None
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(restoring, "_pause", pause)
+            self.cut()
+            await self.log.until("ConnectionInterrupted")
+            try:
+                yield
+                assert "ConnectionRestored" not in self.log.items
+            finally:
+                back.set_result(None)
 
     async def restored(self, times: int = 1) -> None:
         """Until the connection has come back so many times, in all."""

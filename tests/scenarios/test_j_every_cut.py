@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import struct
 import threading
 from collections import Counter
 from typing import Any
@@ -17,65 +16,45 @@ from typing import Any
 import pytest
 
 import jmsish
-from tests.relay import onward
+from tests.relay import DOWN, UP, Relay, reset
 
 from .blocking import PATIENCE
 from .face import Face
 from .steps import outcome, send
 
 tcp_only = pytest.mark.parametrize("face", ["sync-tcp", "aio-tcp"], indirect=True)
-UP, DOWN = "up", "down"
 PLACES = 6
 """So many cuts in each direction."""
 
 
-class FrameProxy:
+class FrameProxy(Relay):
     """Relays frame by frame, and cuts the wire before the one that was chosen, once."""
 
     def __init__(self, host: str, port: int, cut: tuple[str, int] | None) -> None:
-        self._target = (host, port)
         self.cut_before = cut
         self.passed: Counter[str] = Counter()
         self.cuts = 0
-        self._ends: list[socket.socket] = []
-        self._lock = threading.Lock()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"amqp://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, name="frame proxy", daemon=True).start()
+        self._counting = threading.Lock()
+        super().__init__((host, port))
 
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._listener.accept()
-                far = onward(near, self._target)
-                pair = [near, far]
-                with self._lock:
-                    self._ends += pair
-                for source, sink, way in ((near, far, UP), (far, near, DOWN)):
-                    threading.Thread(target=self._relay, args=(source, sink, way, pair), daemon=True).start()
+    def relay(self, source: socket.socket, sink: socket.socket, way: str) -> None:
+        try:
+            self._relay_frames(source, sink, way)
+        finally:
+            reset((source, sink))
 
-    def _relay(self, source: socket.socket, sink: socket.socket, way: str, pair: list[socket.socket]) -> None:
+    def _relay_frames(self, source: socket.socket, sink: socket.socket, way: str) -> None:
         rest = bytearray()
-        with contextlib.suppress(OSError):
-            while octets := source.recv(65536):
-                rest += octets
-                while frame := _frame(rest):
-                    with self._lock:
-                        if self.cut_before == (way, self.passed[way]):
-                            self.cut_before = None
-                            self.cuts += 1
-                            _break(pair)
-                            return
-                        self.passed[way] += 1
-                    sink.sendall(frame)
-        _break(pair)
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        with self._lock:
-            _break(self._ends)
+        while octets := source.recv(65536):
+            rest += octets
+            while frame := _frame(rest):
+                with self._counting:
+                    if self.cut_before == (way, self.passed[way]):
+                        self.cut_before = None
+                        self.cuts += 1
+                        return
+                    self.passed[way] += 1
+                sink.sendall(frame)
 
 
 def _frame(octets: bytearray) -> bytes:
@@ -86,14 +65,6 @@ def _frame(octets: bytearray) -> bytes:
     frame = bytes(octets[:size])
     del octets[:size]
     return frame
-
-
-def _break(ends: list[socket.socket]) -> None:
-    for end in ends:
-        with contextlib.suppress(OSError):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            end.shutdown(socket.SHUT_RDWR)
-        end.close()
 
 
 async def sending(connection: Any, told: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import ssl
 import threading
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 import jmsish
-from tests.relay import onward
+from tests.relay import Relay, onward
 
 from .face import Face
 from .steps import outcome, send
@@ -35,46 +34,28 @@ def listen(face: Face, secure: bool, **options: Any) -> Reach:
 BOTH = pytest.mark.parametrize("secure", [False, True], ids=["ws", "wss"])
 
 
-class Proxy:
+class Proxy(Relay):
     """An HTTP proxy that opens the ways it is asked for."""
 
     def __init__(self, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
         self.requests: list[bytes] = []
-        self._ends: list[socket.socket] = []
         self._answer = answer
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://ann:s3cret@127.0.0.1:{self._listening.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
+        super().__init__()
 
-    def _serve(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._listening.accept()
-                self._ends.append(near)
-                request = near.recv(4096)
-                self.requests.append(request)
-                if b" 200 " not in self._answer:
-                    near.sendall(self._answer)
-                    near.close()
-                    continue
-                host, _, port = request.split()[1].decode().rpartition(":")
-                far = onward(near, (host, int(port)))
-                self._ends.append(far)
-                near.sendall(self._answer)
-                for one, other in ((near, far), (far, near)):
-                    threading.Thread(target=self._relay, args=(one, other), daemon=True).start()
+    @property
+    def url(self) -> str:
+        return f"http://ann:s3cret@127.0.0.1:{self.port}"
 
-    def _relay(self, source: socket.socket, target: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while octets := source.recv(65536):
-                target.sendall(octets)
-            target.shutdown(socket.SHUT_WR)
-
-    def close(self) -> None:
-        for end in (self._listening, *self._ends):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
+    def reach(self, near: socket.socket) -> socket.socket | None:
+        request = near.recv(4096)
+        self.requests.append(request)
+        if b" 200 " not in self._answer:
+            near.sendall(self._answer)
+            return None
+        host, _, port = request.split()[1].decode().rpartition(":")
+        far = onward(near, (host, int(port)))
+        near.sendall(self._answer)
+        return far
 
 
 @pytest.fixture
@@ -103,7 +84,7 @@ async def work(face: Face, url: str, **options: Any) -> None:
     await connection.start()
     consumer = await session.create_consumer(queue)
     for _ in range(2):
-        got = [await consumer.receive(timeout=20) for _ in sizes]
+        got = [await consumer.receive(timeout=30) for _ in sizes]
         assert [len(message.body) for message in got if message is not None] == list(sizes)
         await session.rollback()
     await connection.close()
@@ -223,6 +204,6 @@ async def test_the_broker_stops(face: Face) -> None:
     consumer = await session.create_consumer(session.create_queue("orders"))
     await connection.start()
     face.broker.stop()
-    result = await outcome(consumer.receive(timeout=20))
+    result = await outcome(consumer.receive(timeout=30))
     assert isinstance(result, jmsish.JMSError) or result is None
     assert isinstance(await outcome(connection.create_session()), jmsish.JMSError)
