@@ -20,6 +20,7 @@ import pytest
 
 import jmsish
 from jmsish.testing import cut
+from tests.hurry import hurried
 
 from .calls import FAST, PATIENCE, await_end, begin, prompt, queue_of, threads_of_ours
 from .mute import MutableProxy
@@ -84,14 +85,14 @@ def test_after_a_request_ran_out_of_time_the_session_can_be_used(
     broker: jmsish.EmbeddedBroker, proxy: MutableProxy, call: str
 ) -> None:
     """The answer is only late."""
-    connection = jmsish.connect(proxy.url, request_timeout=FAST)
+    connection = jmsish.connect(proxy.url)
     session = connection.create_session(transacted=True)
     consumer = session.create_consumer(queue_of(session))
     producer = session.create_producer(queue_of(session))
     producer.send("m1")
     session.commit()
     assert consumer.receive(timeout=PATIENCE) is not None
-    with late(broker):
+    with late(broker), hurried(connection, request_timeout=FAST):
         error = prompt(getattr(consumer if call == "receive_no_wait" else session, call))
     assert isinstance(error, jmsish.OperationTimeoutError | jmsish.TransactionInDoubtError)
     producer.send("m2")

@@ -84,6 +84,7 @@ def campaign(number: int, seed: int = 0) -> list[str]:
                     assert monotonic() < end, "connections are left"
                     turn("meanwhile")
                 assert not broker.transactions(), "transactions are left"
+                session.close()  # its last acknowledgement is at the broker
                 assert [view.name for view in broker.queues() if view.acquired] == [], "messages are held by nobody"
     finally:
         logger.removeHandler(faults)

@@ -12,6 +12,7 @@ import jmsish
 from jmsish import aio
 from jmsish.freezing import Freeze
 from jmsish.testing import VirtualClock
+from tests.hurry import hurried
 
 from .blocking import dressed
 from .face import Face, SyncFace
@@ -158,7 +159,7 @@ async def test_d1_d2_f1_everything_else_goes_on(face: Face) -> None:
         task = await face.spawn(producer_sends(producer, "parked"), "publisher") if face.wire == "tcp" else None
         await straight.send("straight")
         await other.send("by y")
-        received = await consumer.receive(10)
+        received = await consumer.receive(30)
         assert received is not None and received.body == "straight"
     if task is not None:
         await task
@@ -190,7 +191,7 @@ async def test_d3_a_new_subscription_waits_for_the_thaw(face: Face) -> None:
     assert len(play.x.bindings()) == 2
     producer = await play.producer("x/anything")
     await producer.send("m")
-    received = await consumer.receive(10)
+    received = await consumer.receive(30)
     assert received is not None and received.body == "m"
 
 
@@ -199,10 +200,10 @@ async def test_d3_with_the_time_out_of_its_client_it_leaves_nothing(face: Face) 
     free, held = Sign(face), Sign(face)
     holder = await face.spawn(holding(play, held, free), "holder")
     await held.wait()
-    connection = await face.connect(request_timeout=0.2)
+    connection = await face.connect()
     session = await connection.create_session()
     before = len(play.broker.queues())
-    with pytest.raises(jmsish.OperationTimeoutError):
+    with hurried(connection, request_timeout=0.2), pytest.raises(jmsish.OperationTimeoutError):
         await session.create_consumer(session.create_topic("x"))
     await connection.close()
     free.set()
@@ -275,11 +276,11 @@ async def test_e2_a_freeze_held_too_long_is_thawed(face: Face) -> None:
 
 async def test_e4_a_send_that_timed_out_is_routed_once(face: Face) -> None:
     play = Play(face)
-    producer = await play.producer(send_timeout=0.2)
+    producer = await play.producer()
     free, held = Sign(face), Sign(face)
     holder = await face.spawn(holding(play, held, free), "holder")
     await held.wait()
-    with pytest.raises(jmsish.OperationTimeoutError) as told:
+    with hurried(face.connections[-1], send_timeout=0.2), pytest.raises(jmsish.OperationTimeoutError) as told:
         await producer.send("m1")
     assert told.value.outcome_unknown
     free.set()
@@ -342,7 +343,7 @@ async def test_g2_a_live_change_by_the_holder_is_refused(face: Face) -> None:
 async def test_g3_publishing_to_the_frozen_exchange_from_inside(face: Face) -> None:
     play = Play(face)
     play.broker.declare_exchange("way", "fanout").bind_exchange("x", "")
-    connection = await face.connect(send_timeout=0.2)
+    connection = await face.connect()
     session = await connection.create_session()
     producers = [
         await session.create_producer(session.create_queue("x/k")),
@@ -355,9 +356,9 @@ async def test_g3_publishing_to_the_frozen_exchange_from_inside(face: Face) -> N
     error = jmsish.FreezeReentryError if face.wire == "vm" else jmsish.OperationTimeoutError
     async with play.freeze():
         for producer in producers[:2]:
-            with pytest.raises(error):
+            with hurried(connection, send_timeout=0.2), pytest.raises(error):
                 await producer.send("m")
-        with pytest.raises(error):
+        with hurried(connection, send_timeout=0.2), pytest.raises(error):
             await anonymous.send("m", destination=session.create_queue("x/k"))
         if face.wire == "vm":
             with pytest.raises(error, match="'x'"):
