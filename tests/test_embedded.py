@@ -25,7 +25,7 @@ from jmsish.message import MapMessage, TextMessage
 from jmsish.sync import Connection, connect
 from jmsish.testing import VirtualClock
 
-PATIENCE = 10
+PATIENCE = 30
 
 
 def send(connection: Connection, queue: str, *bodies: object, **settings: object) -> None:

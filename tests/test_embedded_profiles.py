@@ -62,7 +62,7 @@ def test_a_program_for_rabbitmq_hears_early_what_it_cannot_do() -> None:
                 connection.create_session(transacted=True)
             session = connection.create_session()
             session.create_producer(jmsish.Queue("orders")).send("m1")
-            message = session.create_consumer(jmsish.Queue("orders")).receive(timeout=5)
+            message = session.create_consumer(jmsish.Queue("orders")).receive(timeout=30)
             assert message is not None and message.jms_destination == jmsish.Queue("orders")
             with pytest.raises(SendRejectedError, match="released"):
                 session.create_producer(jmsish.Queue("other")).send("m1")
@@ -90,7 +90,7 @@ def test_a_delay_at_azure_is_scheduled() -> None:
             assert broker.queue("q").available == 0
             clock.advance(31)
             consumer = session.create_consumer(jmsish.Queue("q"))
-            message = consumer.receive(timeout=5)
+            message = consumer.receive(timeout=30)
             assert message is not None and message.body == "m1"
 
 

@@ -10,7 +10,7 @@ from jmsish.embedded import Binding, EmbeddedBroker
 from jmsish.errors import InvalidDestinationError
 from jmsish.sync import connect
 
-PATIENCE = 10
+PATIENCE = 30
 
 
 def test_an_exchange_is_seen_live() -> None:

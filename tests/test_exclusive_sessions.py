@@ -69,7 +69,7 @@ def test_an_interrupt_in_the_moment_of_entering_leaves_nobody_in(way: str) -> No
     exclusive._lock = InterruptedLock()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
         if way == "wait":
-            exclusive.wait(5)
+            exclusive.wait(30)
         else:
             with exclusive:
                 raise AssertionError("the interrupt comes before the body")

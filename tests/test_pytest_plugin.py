@@ -28,7 +28,7 @@ def test_the_fixtures_fit_together(pytester: pytest.Pytester, arguments: list[st
             assert jms_transacted_session.transacted
             queue = jms_session.create_queue("q")
             jms_session.create_producer(queue).send("hello")
-            assert jms_transacted_session.create_consumer(queue).receive(timeout=5).body == "hello"
+            assert jms_transacted_session.create_consumer(queue).receive(timeout=30).body == "hello"
         """
     )
     pytester.runpytest_inprocess(*arguments).assert_outcomes(passed=1)
@@ -76,7 +76,7 @@ def test_marks_give_settings(pytester: pytest.Pytester, arguments: list[str]) ->
             queue = jms_transacted_session.create_queue("orders")
             jms_transacted_session.create_producer(queue).send("bad")
             jms_transacted_session.commit()
-            assert jms_transacted_session.create_consumer(queue).receive(timeout=5) is not None
+            assert jms_transacted_session.create_consumer(queue).receive(timeout=30) is not None
             jms_transacted_session.rollback()
             assert jms_broker.queue("dead").depth == 1
         """
@@ -97,7 +97,7 @@ def test_the_asyncio_face_uses_the_url(pytester: pytest.Pytester, arguments: lis
                     session = await connection.create_session()
                     queue = session.create_queue("q")
                     await (await session.create_producer(queue)).send("hello")
-                    return (await (await session.create_consumer(queue)).receive(timeout=5)).body
+                    return (await (await session.create_consumer(queue)).receive(timeout=30)).body
 
             assert asyncio.run(work()) == "hello"
         """

@@ -51,13 +51,13 @@ def blocking():
         queue = session.create_queue("large")
         producer, consumer = session.create_producer(queue), session.create_consumer(queue)
         producer.send(stream=warm())
-        consumer.receive(timeout=20).acknowledge()
+        consumer.receive(timeout=30).acknowledge()
         source, read = Source(), hashlib.sha256()
         before = memory("VmRSS")
         producer.send(stream=source)
-        consumer.receive(timeout=20)
+        consumer.receive(timeout=30)
         session.recover()
-        message = consumer.receive(timeout=20)
+        message = consumer.receive(timeout=30)
         assert message.delivery_count == 2
         with message.open() as body:
             while piece := body.read(1 << 16):
@@ -71,13 +71,13 @@ async def asynchronous():
         queue = session.create_queue("large")
         producer, consumer = await session.create_producer(queue), await session.create_consumer(queue)
         await producer.send(stream=warm())
-        await (await consumer.receive(timeout=20)).acknowledge()
+        await (await consumer.receive(timeout=30)).acknowledge()
         source, read = Source(), hashlib.sha256()
         before = memory("VmRSS")
         await producer.send(stream=source)
-        await consumer.receive(timeout=20)
+        await consumer.receive(timeout=30)
         await session.recover()
-        message = await consumer.receive(timeout=20)
+        message = await consumer.receive(timeout=30)
         assert message.delivery_count == 2
         async with message.open() as body:
             while piece := await body.read(1 << 16):

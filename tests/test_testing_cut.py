@@ -21,12 +21,12 @@ def test_a_cut_connection_fails_and_the_queue_has_its_messages_again(wire: str) 
         session.create_producer(queue).send("m")
         session.commit()
         consumer = session.create_consumer(queue)
-        assert consumer.receive(timeout=5) is not None
+        assert consumer.receive(timeout=30) is not None
         cut(connection)
         with pytest.raises(jmsish.ConnectionLostError):
-            consumer.receive(timeout=5)
+            consumer.receive(timeout=30)
         with jmsish.connect(url) as other:
-            message = other.create_session().create_consumer(queue).receive(timeout=5)
+            message = other.create_session().create_consumer(queue).receive(timeout=30)
             assert message is not None and message.jms_redelivered
         connection.close()
 

@@ -23,7 +23,7 @@ def serving(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[str]:
         thread.start()
         yield f"127.0.0.1:{listener.getsockname()[1]}"
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join(10)
+        thread.join(30)
         for client in clients:
             client.close()
 

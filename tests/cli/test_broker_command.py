@@ -52,19 +52,19 @@ def test_it_serves_until_it_is_told_to_stop(start: Start, name: str) -> None:
     with jmsish.connect(line.split()[-1]) as connection, connection.create_session() as session:
         place = session.create_queue("q")
         session.create_producer(place).send("hello")
-        message = session.create_consumer(place).receive(timeout=5)
+        message = session.create_consumer(place).receive(timeout=30)
         assert message is not None and message.body == "hello"
         process.send_signal(getattr(signal, name))
-        assert process.wait(10) == 0
+        assert process.wait(30) == 0
     assert process.communicate() == ("", "")
 
 
 def test_the_shell_talks_to_it(start: Start, tmp_path: Path) -> None:
     url = line_of(start("broker", "--port", "0")).split()[-1]
     (tmp_path / "lines").write_text("a\nb\n", encoding="utf-8")
-    assert start("send", url, "q", str(tmp_path / "lines")).wait(20) == 0
+    assert start("send", url, "q", str(tmp_path / "lines")).wait(30) == 0
     taken = start("receive", url, "q", "-n", "2", "--timeout", "5")
-    assert taken.communicate(timeout=20) == ("a\nb\n", "")
+    assert taken.communicate(timeout=30) == ("a\nb\n", "")
     assert taken.returncode == 0
 
 
@@ -77,7 +77,7 @@ def test_each_message_is_printed_at_once(start: Start) -> None:
             producer.send(word)
             assert line_of(reader) == word + "\n"
     reader.send_signal(signal.SIGINT)
-    assert reader.wait(10) == 130
+    assert reader.wait(30) == 130
 
 
 def test_a_reader_that_leaves_takes_no_message_with_it(start: Start) -> None:
@@ -92,9 +92,9 @@ def test_a_reader_that_leaves_takes_no_message_with_it(start: Start) -> None:
         assert reader.stdout is not None and reader.stderr is not None
         reader.stdout.close()
         producer.send("two")
-        reader.wait(10)
+        reader.wait(30)
         assert "Traceback" not in reader.stderr.read()
-        message = session.create_consumer(queue).receive(timeout=5)
+        message = session.create_consumer(queue).receive(timeout=30)
         assert message is not None and message.body == "two"
 
 
@@ -110,9 +110,9 @@ def test_a_configuration_sets_limits_and_listeners(start: Start, tmp_path: Path)
     with jmsish.connect(urls[1]) as connection, connection.create_session(transacted=True) as session:
         session.create_producer(session.create_queue("orders")).send("bad")
         session.commit()
-        assert session.create_consumer(session.create_queue("orders")).receive(timeout=5) is not None
+        assert session.create_consumer(session.create_queue("orders")).receive(timeout=30) is not None
         session.rollback()
-        assert session.create_consumer(session.create_queue("dead")).receive(timeout=5) is not None
+        assert session.create_consumer(session.create_queue("dead")).receive(timeout=30) is not None
         session.commit()
 
 
@@ -135,7 +135,7 @@ def test_routers_are_served_and_say_who_may_come_in_by_which_door(start: Start, 
         producer = other.create_producer(other.create_queue("orders"))
         producer.send("hello")
         assert received.get(timeout=10).body == "hello"
-    told = start("topology", url).communicate(timeout=20)[0]
+    told = start("topology", url).communicate(timeout=30)[0]
     assert told == "EA1 (edge)\n└─ INT.A (interior)\n"
 
 
@@ -146,7 +146,7 @@ def test_routers_are_served_and_say_who_may_come_in_by_which_door(start: Start, 
 def test_a_wrong_configuration_is_one_line(start: Start, tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "broker.toml").write_text(text)
     process = start("broker", "--port", "0", "--config", str(tmp_path / "broker.toml"))
-    output, error = process.communicate(timeout=20)
+    output, error = process.communicate(timeout=30)
     assert (process.returncode, output) == (1, "")
     assert error.startswith("jmsish: ") and error.count("\n") == 1 and words in error
 
@@ -154,7 +154,7 @@ def test_a_wrong_configuration_is_one_line(start: Start, tmp_path: Path, text: s
 def test_a_port_that_is_taken_is_one_line(start: Start) -> None:
     port = line_of(start("broker", "--port", "0")).rpartition(":")[2].strip()
     process = start("broker", "--port", port)
-    output, error = process.communicate(timeout=20)
+    output, error = process.communicate(timeout=30)
     assert (process.returncode, output) == (1, "")
     assert error.startswith("jmsish: ") and error.count("\n") == 1 and port in error
 

@@ -101,7 +101,7 @@ class Holder:
 
     def end(self) -> tuple[int, str]:
         """Status and standard error."""
-        _, error = self.process.communicate(timeout=20)
+        _, error = self.process.communicate(timeout=30)
         return self.process.returncode, error
 
 
@@ -110,7 +110,7 @@ def test_it_is_held_until_interrupted(broker: jmsish.EmbeddedBroker, url: str, s
         holder = Holder(url, "orders", *options)
         assert broker.exchange("orders").is_frozen
         holder.process.send_signal(signal.SIGINT)
-        holder.process.wait(20)
+        holder.process.wait(30)
         assert holder.end() == (status, "") and not broker.exchange("orders").is_frozen
         assert bound(broker) == {("blue", "k")}
 

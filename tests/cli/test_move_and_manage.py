@@ -25,7 +25,7 @@ def kill(broker: jmsish.EmbeddedBroker, *texts: str, queue: str = "orders") -> N
         session.commit()
         consumer = session.create_consumer(session.create_queue(queue))
         for _ in texts:
-            assert consumer.receive(timeout=5) is not None
+            assert consumer.receive(timeout=30) is not None
         session.rollback()
     assert bodies(broker, "dead")[-len(texts) :] == list(texts)
 

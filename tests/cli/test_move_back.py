@@ -31,7 +31,7 @@ def kill_temporary(broker: jmsish.EmbeddedBroker, session: jmsish.Session, tempo
     session.create_producer(temporary).send("lost", priority=7)
     session.commit()
     consumer = session.create_consumer(temporary)
-    assert consumer.receive(timeout=5) is not None
+    assert consumer.receive(timeout=30) is not None
     session.rollback()
     consumer.close()
 

@@ -79,7 +79,7 @@ def test_messages_that_went_by_are_counted(run: Run) -> None:
         consumer = session.create_consumer(session.create_queue("orders"))
         producer = session.create_producer(session.create_queue("orders"))
         producer.send(session.create_text_message("one"), on_completion=lambda *_: None)
-        assert consumer.receive(timeout=10) is not None
+        assert consumer.receive(timeout=30) is not None
         said = run("topology", network["EA1"].url)
     assert "└─ orders  here  1 in, 1 out, 1 receiver, 1 sender\n" in said
 

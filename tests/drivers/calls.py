@@ -9,7 +9,7 @@ from typing import Any
 
 import jmsish
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 FAST = 0.2
 """Seconds of a timeout that is meant to pass."""
 

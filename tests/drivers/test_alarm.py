@@ -39,7 +39,7 @@ def test_rings_at_the_time_and_only_then() -> None:
     assert owner.alarm.at == float("inf")
     assert not owner.rung.acquire(blocking=False)
     owner.alarm.stop()
-    owner.alarm.join(5)
+    owner.alarm.join(30)
     assert not alarm_threads()
 
 
@@ -50,7 +50,7 @@ def test_an_earlier_time_overtakes_and_a_later_one_changes_nothing() -> None:
     owner.alarm.set(monotonic() + 0.01)
     assert owner.rung.acquire(timeout=5)
     owner.alarm.stop()
-    owner.alarm.join(5)
+    owner.alarm.join(30)
 
 
 def test_an_owner_that_is_dropped_is_collected() -> None:
@@ -62,7 +62,7 @@ def test_an_owner_that_is_dropped_is_collected() -> None:
     del owner
     gc.collect()
     alarm.set(0.0)
-    alarm.join(5)
+    alarm.join(30)
     assert not alarm_threads()
 
 
@@ -83,4 +83,4 @@ def test_a_fault_does_not_end_it() -> None:
         owner.alarm.set(0.0)
         assert owner.rung.acquire(timeout=5)
     owner.alarm.stop()
-    owner.alarm.join(5)
+    owner.alarm.join(30)

@@ -22,7 +22,7 @@ from jmsish.drivers.wires import SocketWire
 
 from .mute import MutableProxy
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 FAST = 0.2
 TURNS = range(31)
 """After how many turns of the loop a task is cancelled."""
@@ -199,7 +199,7 @@ def test_a_close_cancelled_while_a_listener_runs_gives_the_unread_back_unmarked(
         leave.set()
         async with aio.connect(url) as other:
             there = await (await other.create_session()).create_consumer(queue)
-            got = [await there.receive(timeout=5) for _ in range(2)]
+            got = [await there.receive(timeout=30) for _ in range(2)]
             assert [(m.body, m.delivery_count) for m in got if m is not None] == [("heard", 2), ("unread", 1)]
 
     play(scene())
@@ -221,7 +221,7 @@ def test_a_consumer_cancelled_at_any_turn_holds_nothing(url: str, broker: jmsish
                 if consumer is not None:
                     await consumer.close()
             other = await (await connection.create_session()).create_consumer(queue)
-            message = await other.receive(timeout=5)
+            message = await other.receive(timeout=30)
             assert message is not None and not message.jms_redelivered
             await (await session.create_durable_consumer(topic, "s")).close()
             await session.unsubscribe("s")

@@ -38,11 +38,11 @@ def test_a_streamed_send_cancelled_at_any_turn_is_whole_or_not_there(url: str) -
             for turns in TURNS:
                 await cancelled_after(turns, producer.send(stream=pieces()))
                 await producer.send("after it")
-                message: Any = await consumer.receive(timeout=5)
+                message: Any = await consumer.receive(timeout=30)
                 if isinstance(message, jmsish.BytesMessage):
                     async with message.open() as body:
                         assert await body.read() == PIECE * PIECES
-                    message = await consumer.receive(timeout=5)
+                    message = await consumer.receive(timeout=30)
                 assert message.body == "after it" and await consumer.receive_no_wait() is None
 
     play(scene())
@@ -57,7 +57,7 @@ def test_a_read_cancelled_at_any_turn_loses_no_octet(url: str) -> None:
             queue = session.create_queue("q")
             producer, consumer = await session.create_producer(queue), await session.create_consumer(queue)
             await producer.send(stream=pieces())
-            message: Any = await consumer.receive(timeout=5)
+            message: Any = await consumer.receive(timeout=30)
             read = bytearray()
             async with message.open() as body:
                 for turns in TURNS:
@@ -87,7 +87,7 @@ def test_a_source_that_never_gives_holds_nobody_up(url: str, cancel: bool) -> No
             sending = asyncio.ensure_future(producer.send(stream=slowly()))
             await (await other.create_producer(other.create_queue("q"))).send("meanwhile")
             consumer = await other.create_consumer(other.create_queue("q"))
-            first: Any = await consumer.receive(timeout=5)
+            first: Any = await consumer.receive(timeout=30)
             assert first.body == "meanwhile" and not sending.done()
             if cancel:
                 sending.cancel()
@@ -97,7 +97,7 @@ def test_a_source_that_never_gives_holds_nobody_up(url: str, cancel: bool) -> No
             else:
                 more.set()
                 await sending
-                second: Any = await consumer.receive(timeout=5)
+                second: Any = await consumer.receive(timeout=30)
                 assert second.body == PIECE * 2
 
     play(scene())
@@ -138,7 +138,7 @@ def test_half_a_message_is_not_pickled(url: str) -> None:
             queue = session.create_queue("q")
             producer, consumer = await session.create_producer(queue), await session.create_consumer(queue)
             await producer.send(stream=pieces())
-            message: Any = await consumer.receive(timeout=5)
+            message: Any = await consumer.receive(timeout=30)
             with pytest.raises(jmsish.IllegalStateError, match="still arriving"):
                 pickle.dumps(message)
             assert await message.open().read() == PIECE * PIECES

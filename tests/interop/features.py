@@ -10,7 +10,7 @@ from typing import Any
 
 import jmsish
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 Seen = dict[str, Any]
 
 

@@ -10,7 +10,7 @@ from jmsish import EmbeddedBroker
 from tests.interop import fetch
 from tests.interop.conftest import need
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 LEGACY = "apache.org:legacy-amqp-{}-binding:{}"
 
 

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 PEER = Path(__file__).parent / "peers/SubscriberPeer.java"
 KINDS = [("durable", "alice"), ("shared durable", "alice"), ("shared durable", None)]
 RED = "colour = 'red'"
-PATIENCE = 10.0
+PATIENCE = 30.0
 T = TypeVar("T")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import jmsish
 from jmsish.testing import RouterNetwork
 
-PATIENCE = 15.0
+PATIENCE = 30.0
 EXCEEDED = "amqp:link:message-size-exceeded"
 
 

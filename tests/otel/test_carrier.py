@@ -55,7 +55,7 @@ async def test_properties_carry_it_where_they_shall(face: Face, kept: Kept) -> N
     telemetry = otel.Telemetry(tracer_provider=kept.tracers, meter_provider=kept.meters, inject="properties")
     session = await (await face.connect(tracing=telemetry)).create_session()
     await (await session.create_producer(Queue("q"))).send("one", properties={"mine": 1})
-    message = await (await session.create_consumer(Queue("q"))).receive(5)
+    message = await (await session.create_consumer(Queue("q"))).receive(30)
     assert message.properties["mine"] == 1
     assert f"{kept.span('send q').context.span_id:016x}" in message.properties["traceparent"]
     assert "x-opt-traceparent" not in message._source.prefix.annotations
@@ -65,9 +65,9 @@ async def test_properties_carry_it_where_they_shall(face: Face, kept: Kept) -> N
 async def test_a_message_that_is_sent_on_carries_the_new_context(face: Face, kept: Kept) -> None:
     session = await (await face.connect(tracing=kept.telemetry)).create_session()
     await (await session.create_producer(Queue("a"))).send("one", properties={"mine": 1})
-    message = await (await session.create_consumer(Queue("a"))).receive(5)
+    message = await (await session.create_consumer(Queue("a"))).receive(30)
     await (await session.create_producer(Queue("b"))).send(message)
-    await (await session.create_consumer(Queue("b"))).receive(5)
+    await (await session.create_consumer(Queue("b"))).receive(30)
     (link,) = kept.span("receive b").links
     assert link.context.span_id == kept.span("send b").context.span_id
 

@@ -26,7 +26,7 @@ async def test_messages_are_counted_by_destination(face: Face, kept: Kept) -> No
         await producer.send(body)
     await other.send("three")
     consumer = await session.create_consumer(ORDERS)
-    await consumer.receive(5)
+    await consumer.receive(30)
     sent = "messaging.client.sent.messages"
     assert kept.total(sent, messaging__destination__name="orders") == 2
     assert kept.total(sent, messaging__destination__name="other", messaging__system="jms") == 1
@@ -76,7 +76,7 @@ async def test_redelivered_messages_are_counted(face: Face, kept: Kept) -> None:
     await session.commit()
     consumer = await session.create_consumer(ORDERS)
     for _ in range(3):
-        await consumer.receive(5)
+        await consumer.receive(30)
         await session.rollback()
     assert kept.total("jmsish.client.redelivered.messages", messaging__destination__name="orders") == 2
     assert kept.total("jmsish.client.rolled_back.transactions", jmsish__by="application") == 3
@@ -121,7 +121,7 @@ async def test_what_a_lost_connection_cost_is_counted(face: Face, kept: Kept) ->
         await producer.send(body)
     await session.commit()
     consumer = await session.create_consumer(ORDERS)
-    await consumer.receive(5)
+    await consumer.receive(30)
     await face.sight("orders").prefetched(3)
     await mending.mend()
     assert kept.total("jmsish.client.reconnects") == 1
@@ -129,7 +129,7 @@ async def test_what_a_lost_connection_cost_is_counted(face: Face, kept: Kept) ->
     with pytest.raises(jmsish.TransactionRolledBackError):
         await session.commit()
     assert kept.total("jmsish.client.rolled_back.transactions", jmsish__by="broker") == 1
-    assert (await consumer.receive(5)).body == "one"
+    assert (await consumer.receive(30)).body == "one"
     await session.commit()
     assert kept.total("jmsish.client.redelivered.messages") == 1
     assert len(kept.spans("receive orders")) == 2
@@ -142,7 +142,7 @@ async def test_prefetched_messages_are_observed(face: Face, kept: Kept) -> None:
     for number in range(7):
         await producer.send(f"{number}")
     consumer = await session.create_consumer(ORDERS)
-    await consumer.receive(5)
+    await consumer.receive(30)
     await face.barrier()
     depth = "jmsish.client.prefetched.messages"
     await face.eventually(lambda: kept.total(depth) == 5, lambda: f"a depth of 5, not {kept.total(depth)}")
@@ -157,7 +157,7 @@ async def test_acknowledge_modes_do_not_matter_to_what_is_counted(face: Face, ke
     for mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK, AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL):
         session = await connection.create_session(acknowledge_mode=mode)
         await (await session.create_producer(ORDERS)).send("one")
-        message = await (await session.create_consumer(ORDERS)).receive(5)
+        message = await (await session.create_consumer(ORDERS)).receive(30)
         await message.acknowledge()
         await session.close()
     assert kept.total("messaging.client.consumed.messages") == 4
@@ -168,6 +168,6 @@ async def test_what_was_not_acknowledged_when_the_connection_was_lost_is_counted
     connection = await mending.connect(tracing=kept.telemetry)
     session = await connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT)
     await (await session.create_producer(ORDERS)).send("one")
-    await (await session.create_consumer(ORDERS)).receive(5)
+    await (await session.create_consumer(ORDERS)).receive(30)
     await mending.mend()
     assert kept.total("jmsish.client.lost.deliveries", jmsish__delivery="unacknowledged") == 1

@@ -28,7 +28,7 @@ async def test_a_send_is_a_producer_span_with_the_attributes_of_the_conventions(
     session = await connection.create_session()
     await (await session.create_producer(ORDERS)).send("one")
     consumer = await session.create_consumer(ORDERS)
-    message = await consumer.receive(5)
+    message = await consumer.receive(30)
     span = kept.span("send orders")
     assert span.kind is SpanKind.PRODUCER and span.status.status_code is StatusCode.UNSET
     found = dict(span.attributes or {})
@@ -52,7 +52,7 @@ async def test_a_receive_is_linked_to_the_send_and_no_child_of_it(face: Face, ke
     connection = await watched(face, kept)
     session = await connection.create_session()
     await (await session.create_producer(ORDERS)).send("one")
-    message = await (await session.create_consumer(ORDERS)).receive(5)
+    message = await (await session.create_consumer(ORDERS)).receive(30)
     sent, received = kept.span("send orders"), kept.span("receive orders")
     assert received.kind is SpanKind.CLIENT and received.parent is None
     (link,) = received.links
@@ -66,7 +66,7 @@ async def test_the_context_is_in_the_annotations_and_nowhere_an_application_sees
     connection = await watched(face, kept)
     session = await connection.create_session()
     await (await session.create_producer(ORDERS)).send("one", properties={"mine": 1})
-    message = await (await session.create_consumer(ORDERS)).receive(5)
+    message = await (await session.create_consumer(ORDERS)).receive(30)
     sent = kept.span("send orders").context
     assert dict(message.properties) == {"mine": 1, "JMSXDeliveryCount": 1} and message.body == "one"
     assert message._source.prefix.annotations["x-opt-traceparent"] == (
@@ -92,7 +92,7 @@ async def test_tracestate_travels_too(face: Face, kept: Kept) -> None:
     context = trace.SpanContext(7, 9, False, trace.TraceFlags(1), state)
     with trace.use_span(trace.NonRecordingSpan(context)):
         await producer.send("one")
-    await (await session.create_consumer(ORDERS)).receive(5)
+    await (await session.create_consumer(ORDERS)).receive(30)
     (link,) = kept.span("receive orders").links
     assert link.context.trace_state.get("vendor") == "value" and link.context.trace_id == 7
 
@@ -108,7 +108,7 @@ async def test_a_listener_is_a_process_span_current_while_it_runs(face: Face, ke
 
     consumer.listener = answer
     await (await others.create_producer(ORDERS)).send("one")
-    assert (await (await others.create_consumer(Queue("answers"))).receive(5)).body == "one done"
+    assert (await (await others.create_consumer(Queue("answers"))).receive(30)).body == "one done"
     await session.close()
     processed, answered = kept.span("process orders"), kept.span("send answers")
     assert processed.kind is SpanKind.CONSUMER and processed.parent is None
@@ -143,7 +143,7 @@ async def test_process_spans_what_is_done_with_a_received_message(face: Face, ke
     session = await connection.create_session()
     producer = await session.create_producer(ORDERS)
     await producer.send("one")
-    message = await (await session.create_consumer(ORDERS)).receive(5)
+    message = await (await session.create_consumer(ORDERS)).receive(30)
     with otel.process(message):
         await (await session.create_producer(Queue("answers"))).send("done")
     processed = kept.span("process orders")
@@ -154,7 +154,7 @@ async def test_process_spans_what_is_done_with_a_received_message(face: Face, ke
 async def test_process_of_a_message_nobody_watches_does_nothing(face: Face, kept: Kept) -> None:
     session = await (await face.connect()).create_session()
     await (await session.create_producer(ORDERS)).send("one")
-    message = await (await session.create_consumer(ORDERS)).receive(5)
+    message = await (await session.create_consumer(ORDERS)).receive(30)
     with otel.process(message):
         assert not trace.get_current_span().get_span_context().is_valid
     with otel.process(jmsish.TextMessage("never sent")):
@@ -166,7 +166,7 @@ async def test_settlements_are_spans(face: Face, kept: Kept) -> None:
     connection = await watched(face, kept)
     session = await connection.create_session(acknowledge_mode=AcknowledgeMode.INDIVIDUAL)
     await (await session.create_producer(ORDERS)).send("one")
-    message = await (await session.create_consumer(ORDERS)).receive(5)
+    message = await (await session.create_consumer(ORDERS)).receive(30)
     await session.recover()
     await (await connection.create_session()).close()
     transacted = await connection.create_session(transacted=True)
@@ -183,7 +183,7 @@ async def test_an_acknowledgement_is_linked_to_the_send(face: Face, kept: Kept) 
     for mode in (AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL):
         session = await connection.create_session(acknowledge_mode=mode)
         await (await session.create_producer(ORDERS)).send("one")
-        message = await (await session.create_consumer(ORDERS)).receive(5)
+        message = await (await session.create_consumer(ORDERS)).receive(30)
         await message.acknowledge()
         await session.close()
     sends, acks = kept.spans("send orders"), kept.spans("ack orders")
@@ -231,7 +231,7 @@ async def test_every_way_of_receiving_is_one_span(face: Face, kept: Kept) -> Non
     assert (await consumer.receive(0)).body == "0"
     assert (await consumer.receive_no_wait()).body == "1"
     assert await consumer.receive_body(str, 5) == "2"
-    assert (await consumer.receive(5)).body == "3"
+    assert (await consumer.receive(30)).body == "3"
     assert len(kept.spans("receive orders")) == 4
 
 
@@ -251,7 +251,7 @@ async def test_a_stream_carries_the_context_too(face: Face, kept: Kept) -> None:
     connection = await watched(face, kept)
     session = await connection.create_session()
     await (await session.create_producer(ORDERS)).send(stream=io.BytesIO(b"x" * 300_000))
-    message = await (await session.create_consumer(ORDERS)).receive(5)
+    message = await (await session.create_consumer(ORDERS)).receive(30)
     assert len(message.body) == 300_000
     assert kept.span("receive orders").links[0].context.span_id == kept.span("send orders").context.span_id
 
@@ -259,7 +259,7 @@ async def test_a_stream_carries_the_context_too(face: Face, kept: Kept) -> None:
 async def test_the_simplified_api_is_watched_as_well(face: Face, kept: Kept) -> None:
     context = await opened(face, AcknowledgeMode.AUTO, tracing=kept.telemetry)
     await (await context.create_producer()).send(ORDERS, "one")
-    await (await context.create_consumer(ORDERS)).receive(5)
+    await (await context.create_consumer(ORDERS)).receive(30)
     assert kept.span("receive orders").links[0].context.span_id == kept.span("send orders").context.span_id
 
 
@@ -269,7 +269,7 @@ async def test_a_subscription_and_a_temporary_destination_are_named(face: Face, 
     news = jmsish.Topic("news")
     reader = await session.create_shared_consumer(news, "readers")
     await (await session.create_producer(news)).send("one")
-    await reader.receive(5)
+    await reader.receive(30)
     assert kept.span("receive news").attributes["messaging.destination.subscription.name"] == "readers"
     answers = await session.create_temporary_queue()
     await (await session.create_producer(answers)).send("two")
@@ -282,7 +282,7 @@ async def test_no_body_no_property_and_no_password_is_in_a_span(face: Face, kept
     connection = await watched(face, kept)
     session = await connection.create_session()
     await (await session.create_producer(ORDERS)).send("a body", properties={"secret": "a property"})
-    await (await session.create_consumer(ORDERS)).receive(5)
+    await (await session.create_consumer(ORDERS)).receive(30)
     told = " ".join(span.to_json() for span in kept.spans())
     assert "a body" not in told and "a property" not in told and "secret" not in told
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 15.0
+PATIENCE = 30.0
 """Seconds that a scenario waits for something that has to happen."""
 
 AWAITED = frozenset(

@@ -22,7 +22,7 @@ async def sent(play: Stage, *messages: Any, **terms: Any) -> list[Any]:
 
 async def got(play: Stage, count: int = 1) -> list[Any]:
     consumer = await play.consumer()
-    messages: list[Any] = [await consumer.receive(timeout=5) for _ in range(count)]
+    messages: list[Any] = [await consumer.receive(timeout=30) for _ in range(count)]
     await consumer.close()
     assert None not in messages
     return messages

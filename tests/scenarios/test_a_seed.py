@@ -24,7 +24,7 @@ async def test_seed_002_literal(face: Face) -> None:
     await session.commit()
     # 2. Receive m1 only in the same session using consumer1.
     consumer1 = await session.create_consumer(queue)
-    message = await consumer1.receive(timeout=5)
+    message = await consumer1.receive(timeout=30)
     assert message is not None and seen(message) == "m1"
     # 3. Commit the session.
     await session.commit()

@@ -204,14 +204,14 @@ async def test_rule_059_what_comes_again_is_the_original(face: Face, mode: str) 
     if session.transacted:
         await session.commit()
     consumer = await play.consumer()
-    received: Any = await consumer.receive(timeout=5)
+    received: Any = await consumer.receive(timeout=30)
     received.clear_body()
     received.clear_properties()
     received.set_int("b", 2)
     received.properties["colour"] = "blue"
     received.jms_type = "edited"
     await play.give_back()
-    received = await consumer.receive(timeout=5)
+    received = await consumer.receive(timeout=30)
     assert received.body == {"a": 1} and received.properties["colour"] == "red" and received.jms_type is None
 
 

@@ -141,7 +141,7 @@ async def interleaved(face: Face) -> tuple[Stage, Any, Any, str]:
     a, b = await play.consumer(), await play.consumer(prefetch=3)
     received = set()
     for consumer in (a, b, b, a, b):
-        message: Any = await consumer.receive(timeout=5)
+        message: Any = await consumer.receive(timeout=30)
         received.add(message.body)
     assert len(received) == 5
     told = " ".join(f"{word}[R2]" if word in received else word for word in numbered(1, 9).split())
@@ -307,14 +307,14 @@ async def test_s046_a_changed_body_does_not_leak(face: Face) -> None:
     await producer.send({"price": 10}, properties={"colour": "red"})
     await play.session.commit()
     consumer = await play.consumer()
-    message: Any = await consumer.receive(timeout=5)
+    message: Any = await consumer.receive(timeout=30)
     assert message is not None
     message.clear_body()
     message.set_int("price", 99)
     message.clear_properties()
     message.properties["colour"] = "blue"
     await play.session.rollback()
-    message = await consumer.receive(timeout=5)
+    message = await consumer.receive(timeout=30)
     assert message is not None and message.jms_redelivered
     assert dict(message.body) == {"price": 10}
     assert message.properties["colour"] == "red"

@@ -145,7 +145,7 @@ async def test_rule_31_messages_stay_readable_after_close(face: Face) -> None:
     for body in ("text", b"octets", {"a": 1, "b": "c"}, [1, "two"]):
         await producer.send(body, properties={"colour": "red"})
     consumer = await play.consumer()
-    received: list[Any] = [await consumer.receive(timeout=15) for _ in range(4)]
+    received: list[Any] = [await consumer.receive(timeout=30) for _ in range(4)]
     made = play.session.create_map_message({"x": 1})
     await play.connection.close()
     assert [message.body for message in received] == ["text", b"octets", {"a": 1, "b": "c"}, [1, "two"]]

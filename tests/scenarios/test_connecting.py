@@ -163,7 +163,7 @@ def answering(octets: bytes) -> Iterator[int]:
     server.start()
     yield listener.getsockname()[1]
     listener.close()
-    server.join(5)
+    server.join(30)
     assert not server.is_alive(), "the client left its socket open"
 
 

@@ -45,7 +45,7 @@ async def test_rule_1_connections_and_destinations_are_shared_by_threads(face: F
         got = []
         for number in range(20):
             await producer.send(f"{name} {number}")
-            message: Any = await consumer.receive(timeout=15)
+            message: Any = await consumer.receive(timeout=30)
             got.append(message.body)
         await session.close()
         return got

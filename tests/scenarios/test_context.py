@@ -443,7 +443,7 @@ async def test_rule_104_the_producer_overrides_the_message(face: Face) -> None:
     message.jms_type, message.jms_correlation_id = "of the message", "c0"
     message.jms_priority = 2
     assert undressed(await producer.send(orders, message)) is undressed(producer)
-    got = await consumer.receive(timeout=5)
+    got = await consumer.receive(timeout=30)
     assert dict(got.properties) | {"JMSXDeliveryCount": 1} == {
         "colour": "red", "weight": 7, "own": True, "JMSXDeliveryCount": 1,
     }  # fmt: skip
@@ -455,11 +455,11 @@ async def test_rule_104_the_producer_overrides_the_message(face: Face) -> None:
     other = context.create_text_message("m2")
     other.jms_type = "of the message"
     await producer.send(orders, other)
-    got = await consumer.receive(timeout=5)
+    got = await consumer.receive(timeout=30)
     assert got.jms_type == "of the message" and "colour" not in got.properties
     assert got.jms_correlation_id_bytes == b"\x01\x02"
     await (await context.create_producer()).send(orders, "m3")
-    got = await consumer.receive(timeout=5)
+    got = await consumer.receive(timeout=30)
     assert (got.jms_priority, got.jms_type, got.jms_correlation_id, got.jms_reply_to) == (4, None, None, None)
 
 
@@ -499,7 +499,7 @@ async def test_rule_105_a_body_makes_its_message(face: Face, body: Any, kind: st
     if dressing:
         producer.set_property("colour", "red")
     await producer.send(orders, body)
-    message = await (await context.create_consumer(orders)).receive(timeout=5)
+    message = await (await context.create_consumer(orders)).receive(timeout=30)
     assert type(undressed(message)).__name__ == kind and message.body == body
     assert ("colour" in message.properties) is dressing
 
@@ -580,7 +580,7 @@ async def test_a_consumer_of_a_context(face: Face) -> None:
     for body in ("m1", b"m2", "m3", "m4"):
         await producer.send(orders, body)
     consumer = await context.create_consumer(orders)
-    assert await consumer.receive_body(str, timeout=5) == "m1"
+    assert await consumer.receive_body(str, timeout=30) == "m1"
     assert await consumer.receive_body_no_wait(bytes) == b"m2"
     async for message in consumer:
         assert seen(message) == "m3"
@@ -642,7 +642,7 @@ async def test_subscriptions_of_a_context(face: Face) -> None:
         producer = await context.create_producer()
         await producer.set_property("kind", "weather").send(news, "rain")
         await producer.set_property("kind", "sports").send(news, "a draw")
-        message = await consumer.receive(timeout=5)
+        message = await consumer.receive(timeout=30)
         assert message.body == "a draw"
         await consumer.close()
         if "durable" in name:

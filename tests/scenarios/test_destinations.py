@@ -22,7 +22,7 @@ async def test_request_and_reply(face: Face) -> None:
     request.jms_reply_to = replies
     await asking.send(request)
 
-    got: Any = await (await server.consumer()).receive(timeout=5)
+    got: Any = await (await server.consumer()).receive(timeout=30)
     assert got.body == "what time is it?"
     answering = await server.session.create_producer()
     answer = server.session.create_text_message("late")
@@ -30,7 +30,7 @@ async def test_request_and_reply(face: Face) -> None:
     await answering.send(answer, destination=got.jms_reply_to)
     await server.session.commit()
 
-    reply: Any = await (await client.session.create_consumer(replies)).receive(timeout=5)
+    reply: Any = await (await client.session.create_consumer(replies)).receive(timeout=30)
     assert reply.body == "late"
     assert reply.jms_correlation_id == request.jms_message_id
 

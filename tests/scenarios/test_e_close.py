@@ -167,7 +167,7 @@ async def test_s092_three_connections_that_hold_everything(face: Face) -> None:
     for holder in holders:
         consumer = await holder.consumer(prefetch=10)
         for _ in range(25):
-            message: Any = await consumer.receive(timeout=5)
+            message: Any = await consumer.receive(timeout=30)
             received.add(message.body)
     assert len(received) == 75
     for holder in reversed(holders):
@@ -201,7 +201,7 @@ async def test_s096_a_waiting_consumer_is_prompted(face: Face, same_connection: 
     await expect(await play.consumer(), "m1")
     other = await play.beside("client", same_connection=same_connection)
     consumer = await other.consumer()
-    waiting = await face.spawn(consumer.receive(timeout=10))
+    waiting = await face.spawn(consumer.receive(timeout=30))
     await face.turns(3)
     assert not waiting.done()
     await play.session.close()
@@ -331,7 +331,7 @@ async def test_s103_acknowledge_races_with_the_cleanup_of_a_dead_connection(face
     await session.commit()
     doomed = await play.beside("individual", cuttable=True)
     consumer = await doomed.consumer()
-    messages = [await consumer.receive(timeout=5) for _ in range(1000)]
+    messages = [await consumer.receive(timeout=30) for _ in range(1000)]
     log = face.log()
 
     async def acknowledging() -> None:

@@ -57,8 +57,8 @@ async def must_raise(face: Face) -> dict[str, tuple[type[Exception], Callable[[]
     await producer.send({"a": 1})
     await producer.send(b"12")
     consumer = await play.consumer()
-    mapped: Any = await consumer.receive(timeout=15)
-    octets: Any = await consumer.receive(timeout=15)
+    mapped: Any = await consumer.receive(timeout=30)
+    octets: Any = await consumer.receive(timeout=30)
     octets.read_bytes(2)
     return {
         "commit": (jmsish.IllegalStateError, play.session.commit),

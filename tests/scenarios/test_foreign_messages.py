@@ -137,11 +137,11 @@ async def test_m17_m18_a_foreign_delivery_time(face: Face, kind: type[Any]) -> N
     consumer = await play.consumer()
     assert await consumer.receive_no_wait() is None
     clock.advance(11)
-    first: Any = await consumer.receive(timeout=5)
+    first: Any = await consumer.receive(timeout=30)
     assert first.body == "at" and first.jms_delivery_time == due
     assert await consumer.receive_no_wait() is None
     clock.advance(10)
-    second: Any = await consumer.receive(timeout=5)
+    second: Any = await consumer.receive(timeout=30)
     assert second.body == "after"
 
 

@@ -114,7 +114,7 @@ async def test_s141_client_limit_on_arrival(face: Face, policy: str, left: int, 
     if left:
         other = await play.beside("auto")
         reader = await other.consumer()
-        got = [await reader.receive(timeout=5) for _ in range(left)]
+        got = [await reader.receive(timeout=30) for _ in range(left)]
         assert [message.body for message in got if message] == FIVE.split()
         counts = {message.delivery_count for message in got if message}
         assert counts == {count} if count is not None else min(counts) >= 4
@@ -129,7 +129,7 @@ async def test_s142_limit_zero_with_zero_prefetch(face: Face) -> None:
     await expect(consumer, "none")
     await play.queue.holds(1, acquired=0)
     other = await play.beside("auto")
-    (message,) = [await (await other.consumer()).receive(timeout=5)]
+    (message,) = [await (await other.consumer()).receive(timeout=30)]
     assert message is not None and message.jms_redelivered and message.delivery_count == 3
 
 
@@ -251,7 +251,7 @@ async def test_dead_letters_say_where_they_came_from_and_why(face: Face) -> None
     await play.session.rollback()
     dead = await play.beside("auto")
     reader = await dead.session.create_consumer(dead.session.create_queue("orders.dead"))
-    message: Any = await reader.receive(timeout=5)
+    message: Any = await reader.receive(timeout=30)
     assert message is not None and message.body == "m1"
     assert message.properties["colour"] == "red"
 

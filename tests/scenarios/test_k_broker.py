@@ -149,7 +149,7 @@ async def test_a_drop_alone_never_dead_letters(face: Face) -> None:
     await face.sight("orders.dead").holds(0)
     play = await stage(face, "transacted")
     consumer = await play.consumer()
-    message = await consumer.receive(timeout=5)
+    message = await consumer.receive(timeout=30)
     assert message is not None and seen(message) == "m1[R5]"
     await play.session.commit()
     await play.queue.holds(0)

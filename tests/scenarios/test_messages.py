@@ -217,7 +217,7 @@ async def test_rule_90_m17_a_delay_shows_on_both_sides(face: Face) -> None:
     consumer = await play.consumer()
     assert await consumer.receive_no_wait() is None
     clock.advance(11)
-    received: Any = await consumer.receive(timeout=5)
+    received: Any = await consumer.receive(timeout=30)
     assert received.jms_delivery_time == message.jms_delivery_time == received.jms_timestamp + 10_000
 
 
@@ -272,7 +272,7 @@ async def test_m23_rule_147_rule_150_an_answer_finds_its_way(face: Face, of: str
     answer.jms_correlation_id = received.jms_message_id
     producer = await play.session.create_producer(None)
     await producer.send(answer, destination=received.jms_reply_to)
-    found: Any = await answers.receive(timeout=5)
+    found: Any = await answers.receive(timeout=30)
     assert found.body == "answer" and found.jms_correlation_id == request.jms_message_id
 
 
@@ -281,7 +281,7 @@ async def test_m14_rule_163_the_count_is_a_property_too(face: Face) -> None:
     play = await stage(face, "transacted", "m1")
     consumer = await play.consumer()
     for count in (1, 2, 3):
-        message: Any = await consumer.receive(timeout=5)
+        message: Any = await consumer.receive(timeout=30)
         assert message.get_int_property("JMSXDeliveryCount") == count == message.properties["JMSXDeliveryCount"]
         assert message.jms_redelivered is (count > 1)
         await play.session.rollback()
@@ -343,7 +343,7 @@ async def test_what_waits_for_an_acknowledgement_keeps_no_body(face: Face, mode:
     """The session remembers the delivery; the message is the application's, to be forgotten when it forgets it."""
     play = await stage(face, mode, "m1 m2")
     consumer = await play.consumer()
-    messages: list[Any] = [await consumer.receive(timeout=5) for _ in range(2)]
+    messages: list[Any] = [await consumer.receive(timeout=30) for _ in range(2)]
     kept = bare(play.session)._core.ledger.delivered.values()
     assert [delivery.context for delivery in kept] == [None, None]
     for message in messages:
@@ -365,7 +365,7 @@ async def test_rule_59_a_redelivery_is_the_original(face: Face, mode: str) -> No
         await play.session.commit()
     consumer = await play.consumer()
     for count in (1, 2, 3):
-        received: Any = await consumer.receive(timeout=5)
+        received: Any = await consumer.receive(timeout=30)
         assert (received.body, received.properties["p"], received.jms_type) == ({"a": 1}, 1, "kind")
         assert received.delivery_count == count
         received.body["a"] = 5

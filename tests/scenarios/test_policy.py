@@ -97,7 +97,7 @@ async def test_links_are_counted_and_freed_when_they_are_closed(face: Face) -> N
     producer, consumer = await session.create_producer(queue), await session.create_consumer(queue)
     await producer.send("m1")
     await session.commit()
-    message = await consumer.receive(timeout=5)
+    message = await consumer.receive(timeout=30)
     assert message is not None and message.body == "m1"
     await session.commit()
 
@@ -131,7 +131,7 @@ async def test_a_temporary_queue_may_be_used_by_who_made_it(face: Face) -> None:
     queue = await session.create_temporary_queue()
     consumer = await session.create_consumer(queue)
     await (await session.create_producer(queue)).send("m1")
-    message = await consumer.receive(timeout=5)
+    message = await consumer.receive(timeout=30)
     assert message is not None and message.body == "m1"
 
 
@@ -202,7 +202,7 @@ async def test_a_full_queue_that_blocks_holds_a_producer_without_a_destination_b
     await face.turns(3)
     assert face.sight("q").depth == 2 and not task.done()
     consumer = await other.create_consumer(queue)
-    message = await consumer.receive(timeout=5)
+    message = await consumer.receive(timeout=30)
     assert message is not None and message.body == "m1"
     await task
 

@@ -96,11 +96,11 @@ async def test_nothing_later_overtakes_what_was_put_back(face: Face, mode: str, 
     await face.barrier()
     other = await play.beside("client")
     rival = await other.consumer(prefetch=1)
-    got = [await rival.receive(timeout=5)] if competitor == "reading" else []
+    got = [await rival.receive(timeout=30)] if competitor == "reading" else []
     await face.barrier()
     for _ in range(3):
         await play.give_back()
-        mine: Any = await consumer.receive(timeout=5)
+        mine: Any = await consumer.receive(timeout=30)
         assert mine is not None
     await play.session.close()
     while (message := await rival.receive_no_wait()) is not None:
@@ -127,7 +127,7 @@ async def test_put_back_again_and_again_under_a_steady_flow(face: Face) -> None:
             sent += 1
             await producer.send(f"m{sent}")
         await producing.commit()
-        batch: list[Any] = [await consumer.receive(timeout=5) for _ in range(5)]
+        batch: list[Any] = [await consumer.receive(timeout=30) for _ in range(5)]
         if turn % 2:
             await play.session.rollback()
         else:

@@ -28,7 +28,7 @@ async def sent(play: Stage, *bodies: Any) -> None:
 
 async def body_error(consumer: Any, type: type) -> None:
     with pytest.raises(jmsish.MessageFormatError):
-        await consumer.receive_body(type, timeout=5)
+        await consumer.receive_body(type, timeout=30)
 
 
 # --- one message, one consumer
@@ -72,7 +72,7 @@ async def test_rule_115_bodies(face: Face, mode: str) -> None:
     await sent(play, "text", b"octets", {"key": 1}, value, "last")
     consumer = await play.consumer()
     assert await consumer.receive_body(str) == "text"
-    assert await consumer.receive_body(bytes, timeout=5) == b"octets"
+    assert await consumer.receive_body(bytes, timeout=30) == b"octets"
     assert await consumer.receive_body(dict) == {"key": 1}
     assert await consumer.receive_body(list) == [1, "two"]
     assert await consumer.receive_body(object, timeout=0) == "last"
@@ -110,7 +110,7 @@ async def test_rule_116_in_auto_the_message_comes_again_as_new(face: Face, mode:
         await body_error(consumer, dict)
     await expect(consumer, "m1")
     await body_error(consumer, bytes)
-    assert await consumer.receive_body(str, timeout=5) == "m2"
+    assert await consumer.receive_body(str, timeout=30) == "m2"
     await expect(consumer, "m3 none")
     await session.close()
     await play.queue.comes_to(0)
@@ -373,4 +373,4 @@ async def test_a_receive_that_is_cancelled_takes_nothing(face: Face) -> None:
         with pytest.raises((asyncio.TimeoutError, TimeoutError)):
             await asyncio.wait_for(consumer.receive_body(str), 0.01)
     await send(play.connection, "orders", "m1")
-    assert await consumer.receive_body(str, timeout=5) == "m1"
+    assert await consumer.receive_body(str, timeout=30) == "m1"

@@ -25,7 +25,7 @@ async def test_headers_after_send_and_on_arrival(face: Face) -> None:
     before = int(time.time() * 1000)
     await producer.send(message, delivery_mode=DeliveryMode.NON_PERSISTENT, time_to_live=timedelta(minutes=1))
     after = int(time.time() * 1000) + 1
-    got: Any = await (await play.consumer()).receive(timeout=5)
+    got: Any = await (await play.consumer()).receive(timeout=30)
     for each in (message, got):
         assert each.jms_message_id.startswith("ID:")
         assert each.jms_destination == play.destination
@@ -162,7 +162,7 @@ async def test_large_messages_both_ways(face: Face) -> None:
     await play.session.commit()
     consumer = await play.consumer()
     for count in (1, 2):
-        message: Any = await consumer.receive(timeout=10)
+        message: Any = await consumer.receive(timeout=30)
         assert message.body == body and message.delivery_count == count
         if count == 1:
             await play.session.rollback()
@@ -206,7 +206,7 @@ async def test_transacted_sends_never_show_before_the_commit(face: Face) -> None
     other = await play.beside("auto")
     consumer = await other.consumer()
     producer = await play.session.create_producer(play.destination)
-    waiting = await face.spawn(consumer.receive(timeout=10))
+    waiting = await face.spawn(consumer.receive(timeout=30))
     for body in numbered(1, 5).split():
         await producer.send(body)
     await face.turns(3)

@@ -61,7 +61,7 @@ async def test_a_file_goes_out_and_comes_in(face: Face, mode: str, threshold: in
         await play.session.commit()
     await play.queue.holds(2)
     consumer = await play.consumer()
-    got: Any = await consumer.receive(timeout=10)
+    got: Any = await consumer.receive(timeout=30)
     assert isinstance(getattr(got, "raw", got), jmsish.BytesMessage)
     assert (got.jms_type, got.properties["name"], got.jms_priority) == ("film", "clip", 6)
     assert got.jms_message_id == message.jms_message_id
@@ -88,7 +88,7 @@ async def test_an_iterable_goes_out_piece_by_piece(face: Face) -> None:
     await producer.send(stream=io.BytesIO())
     consumer = await play.consumer()
     for body in (BODY, b"", b""):
-        got: Any = await consumer.receive(timeout=10)
+        got: Any = await consumer.receive(timeout=30)
         assert got.data == body
 
 
@@ -114,7 +114,7 @@ async def test_asynchronous_sources(face: Face) -> None:
     consumer = await play.consumer()
     for source in (Source(), pieces()):
         await producer.send(stream=source)
-        got: Any = await consumer.receive(timeout=10)
+        got: Any = await consumer.receive(timeout=30)
         assert got.body == BODY
 
 
@@ -216,7 +216,7 @@ async def begun(face: Face, mode: str, octets: bytes = BODY, **options: Any) -> 
     await producer.send(stream=io.BytesIO(octets))
     await producer.send("m2")
     consumer = await play.consumer()
-    message: Any = await consumer.receive(timeout=10)
+    message: Any = await consumer.receive(timeout=30)
     body = message.open()
     assert await body.read(100) == BODY[:100]
     return play, consumer, (message, body)
@@ -292,7 +292,7 @@ async def test_giving_back_in_mid_body(face: Face, mode: str) -> None:
     await play.give_back()
     with pytest.raises(jmsish.IllegalStateError, match="goes on"):
         await body.read(1)
-    message: Any = await consumer.receive(timeout=10)
+    message: Any = await consumer.receive(timeout=30)
     assert message.jms_redelivered and message.delivery_count == 2
     assert await read_all(message.open()) == BODY
     await expect(consumer, "m2 none")
@@ -310,7 +310,7 @@ async def test_a_loss_in_mid_body(face: Face, mode: str) -> None:
             pass
     await play.queue.comes_to(2, acquired=0)
     other = await play.beside("auto")
-    got: Any = await (await other.consumer()).receive(timeout=10)
+    got: Any = await (await other.consumer()).receive(timeout=30)
     assert got.jms_redelivered and got.body == BODY * 4
 
 
@@ -339,7 +339,7 @@ async def test_two_streams_in_a_row(face: Face) -> None:
         await producer.send(stream=[bytes([number]) * 1_500_000])
     consumer = await play.consumer()
     for number in range(3):
-        message: Any = await consumer.receive(timeout=10)
+        message: Any = await consumer.receive(timeout=30)
         assert await read_all(message.open()) == bytes([number]) * 1_500_000
     await message.acknowledge()
     await play.queue.comes_to(0)
@@ -421,7 +421,7 @@ async def test_a_body_is_passed_on_as_it_arrives(face: Face) -> None:
     await target.send(message, stream=body.raw if hasattr(body, "raw") else Source())
     await out.session.commit()
     await play.session.commit()
-    got: Any = await (await out.session.create_consumer(out.session.create_queue("next"))).receive(timeout=10)
+    got: Any = await (await out.session.create_consumer(out.session.create_queue("next"))).receive(timeout=30)
     assert await read_all(got.open()) == BODY[100:]
     await play.queue.comes_to(1)
 
@@ -492,11 +492,11 @@ async def test_contexts_stream_too(face: Face) -> None:
     made = connecting(face.url, stream_threshold=SMALL)
     if face.here() == "MainThread":
         with made as context:
-            message: Any = context.create_consumer(play.destination).receive(timeout=10)
+            message: Any = context.create_consumer(play.destination).receive(timeout=30)
             with message.open() as body:
                 assert b"".join(iter(lambda: body.read(100_000), b"")) == BODY
     else:
         async with made as context:
-            message = await (await context.create_consumer(play.destination)).receive(timeout=10)
+            message = await (await context.create_consumer(play.destination)).receive(timeout=30)
             assert await read_all(message.open()) == BODY
     await play.queue.comes_to(0)

@@ -170,6 +170,6 @@ async def test_a_body_of_octets_is_never_unreadable(face: Face) -> None:
     with ForeignClient(face) as client:
         client.put("orders", payload, payload + section(DATA, b"more"))
     consumer = await play.consumer()
-    first, second = await consumer.receive(timeout=5), await consumer.receive(timeout=5)
+    first, second = await consumer.receive(timeout=30), await consumer.receive(timeout=30)
     assert first is not None and first.body == b"\xff\x00\xfe"
     assert second is not None and second.body == b"\xff\x00\xfemore"
