@@ -1,4 +1,4 @@
-"""A TCP relay between a client and a broker, for tests to cut, mute and refuse by."""
+"""For relays between a client and a broker, to cut, mute and refuse by, and for peers made of bare sockets."""
 
 from __future__ import annotations
 
@@ -99,12 +99,21 @@ class Relay:
         self.cut()
 
 
+def undelayed(end: socket.socket) -> socket.socket:
+    """Has small pieces sent at once, as clients and brokers do: else each may wait 40 ms for the peer to acknowledge
+    the one before (the algorithm of Nagle against the delayed acknowledgement)."""
+    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return end
+
+
 def onward(near: socket.socket, target: tuple[str, int]) -> socket.socket:
-    """The other half of the way. Small frames are passed on at once, as both ends send them."""
-    far = socket.create_connection(target)
-    for end in (near, far):
-        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return far
+    """The other end of what a relay passes on. Where there is none, the one that was accepted is closed: `OSError`."""
+    try:
+        undelayed(near)
+        return undelayed(socket.create_connection(target))
+    except OSError:
+        near.close()
+        raise
 
 
 def reset(ends: Iterable[socket.socket]) -> None:
