@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TypeVar
 
-from jmsish.broker.config.network import ROLES, RouterConfig, connector_fault
+from jmsish.broker.config.network import ROLES, RouterConfig, connector_fault, name_fault
 from jmsish.broker.network import views
 from jmsish.broker.network.connectors import Connector as CoreConnector
 from jmsish.broker.network.doors import INTERIOR, NORMAL
@@ -146,7 +146,7 @@ class Router:
         self._wait([ROUTER + each for each in ids], f"the routers {', '.join(ids)}", timeout)
 
     def wait_for_link_route(self, address: str, timeout: float | None = 10.0) -> None:
-        """Wait until an address leads to a broker; ``OperationTimeoutError`` after ``timeout`` seconds."""
+        """Wait until an address leads to a broker that is up; ``OperationTimeoutError`` after ``timeout`` seconds."""
         self._wait_until(
             lambda: self._node.link_routes.is_open(self._node.link_routes.home_of(address)),
             f"a route for {address!r}",
@@ -167,6 +167,8 @@ class Router:
     def connect(self, url: str, role: str = NORMAL, name: str | None = None) -> Connector:
         """See :meth:`EmbeddedBroker.connector`."""
         fault = connector_fault(url, role, self._node.config.router)
+        if fault is None and name is not None:
+            fault = name_fault(name)
         if fault is not None:
             raise ValueError(fault)
         connector = self._call(lambda: self._node.connector(name or self._node.free_name(), url, role))

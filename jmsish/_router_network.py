@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from jmsish.broker.network.doors import EDGE, INTER_ROUTER, INTERIOR, NORMAL
 from jmsish.embedded import EmbeddedBroker, Listener
+from jmsish.errors import OperationTimeoutError
 
 __all__ = ["RouterNetwork"]
 
@@ -142,7 +143,23 @@ class RouterNetwork:
         self.routers[near].connector(self.routers[far].door(role), role=role, name=f"to {far}")
 
     def wait(self, timeout: float | None = 10.0) -> None:
-        """Wait until the network is whole (again); ``OperationTimeoutError`` after ``timeout`` seconds for a router."""
+        """Wait until the network is whole (again), the brokers of its link routes included.
+
+        ``OperationTimeoutError`` after ``timeout`` seconds for a router, which says what is not connected, and why.
+        """
+        try:
+            self._wait(timeout)
+        except OperationTimeoutError as error:
+            down = [
+                f"{connector.name!r} of {router.id!r} to {connector.url}: {connector.error}"
+                for router in self.routers.values()
+                if router.is_running
+                for connector in router.router.connectors
+                if connector.error
+            ]
+            raise OperationTimeoutError("; not connected: ".join([str(error), *down])) from None
+
+    def _wait(self, timeout: float | None) -> None:
         for router in self.routers.values():
             router.router.wait_for_routers(*self.routers, timeout=timeout)
             for config in self._configs.values():
@@ -190,7 +207,9 @@ class RouterNetwork:
         self[name].kill()
 
     def revive(self, name: str) -> None:
-        """Start a router again that was killed or stopped, where it was."""
+        """Start a router again that was killed or stopped, where it was. One that runs is left as it is."""
+        if self[name].is_running:
+            return
         self[name].start()
         for near, far in self._edges:
             if near == name:

@@ -336,8 +336,9 @@ class Lookup:
 
     def flowed(self) -> None:
         """Credit: but nobody comes to read by asking what there is."""
-        self.over = True
-        self._link.detach(closed=True, error=AmqpError(NOT_ALLOWED, "to receive, attach with a source"))
+        if self._link.credit > 0:
+            self.over = True
+            self._link.detach(closed=True, error=AmqpError(NOT_ALLOWED, "to receive, attach with a source"))
 
     def detached(self, closed: bool) -> None:
         """The peer detached, and if it closed the link it unsubscribes."""

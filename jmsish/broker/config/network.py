@@ -12,6 +12,10 @@ from jmsish.broker.config.faults import Table
 MODES: Final = ("standalone", "interior", "edge")
 ROLES: Final = ("normal", "inter-router", "edge")
 SCHEMES: Final = ("amqp", "amqps", "vm")
+ADDRESS_LIMIT: Final = 1024
+"""Octets of an address in a network of routers: it travels twice in an attach, which is one frame."""
+NAME_LIMIT: Final = 255
+"""Octets of the name of a connector."""
 ID_LIMIT: Final = 127
 """Octets of a router id: it travels in an open, which has 512."""
 
@@ -83,12 +87,22 @@ def read_connectors(config: Table, router: RouterConfig) -> tuple[ConnectorConfi
         fault = connector_fault(url, role, router) if url else "url is missing: whom is it to dial?"
         if fault is not None:
             table.faults.add(f"{table.where} {fault}")
-        if not name or not name.isprintable():
-            table.faults.add(f"{table.where} name must be a text without control characters, not {name!r}")
+        wrong_name = name_fault(name)
+        if wrong_name is not None:
+            table.faults.add(f"{table.where} {wrong_name}")
         if name in found:
             table.faults.add(f"{table.where} name {name!r} is that of another connector")
         found[name] = ConnectorConfig(url, role, name)
     return tuple(found.values())
+
+
+def name_fault(name: str) -> str | None:
+    """What is wrong with the name of a connector, if anything is: routers tell each other those of link routes."""
+    if not name or not name.isprintable():
+        return f"name must be a text without control characters, not {name!r}"
+    if len(name.encode("utf-8", "replace")) > NAME_LIMIT:
+        return f"name has at most {NAME_LIMIT} octets, not {len(name.encode('utf-8', 'replace'))}"
+    return None
 
 
 def connector_fault(url: str, role: str, router: RouterConfig) -> str | None:
@@ -135,6 +149,8 @@ def read_link_routes(config: Table, connectors: tuple[ConnectorConfig, ...]) -> 
         prefix, connector = table.text("prefix", ""), table.text("connector", "")
         if not prefix:
             table.faults.add(f"{table.where} prefix is missing: which addresses are to go there?")
+        elif len(prefix.encode("utf-8", "replace")) > ADDRESS_LIMIT:
+            table.faults.add(f"{table.where} prefix has at most {ADDRESS_LIMIT} octets, as an address has")
         elif prefix in found:
             table.faults.add(f"{table.where} prefix {prefix!r} leads to another connector already")
         if not connector:
@@ -158,12 +174,14 @@ def read_multicast(config: Table) -> tuple[str, ...]:
 
 
 __all__ = [
+    "ADDRESS_LIMIT",
     "ConnectorConfig",
     "LinkRouteConfig",
     "RouterConfig",
     "check_listener_role",
     "connector_fault",
     "id_fault",
+    "name_fault",
     "read_connectors",
     "read_link_routes",
     "read_multicast",

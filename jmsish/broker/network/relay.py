@@ -259,7 +259,8 @@ class RelayLink:
             properties=far.remote_properties,
         )
         for end in self.ends.values():
-            end.flowed()
+            if isinstance(end, RelayIn) or end.has_said:
+                end.flowed()
         self.ends[near].connection.touched()
 
     @property

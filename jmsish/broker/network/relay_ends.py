@@ -267,6 +267,15 @@ class RelayOut(Egress):
     def attached(self) -> None:
         self.relay.attached()
 
+    @property
+    def has_said(self) -> bool:
+        """Whether the receiver has granted credit before the link was attached, or wants to know something.
+
+        One that has not may want none: who asks for a subscription by the name of its link is refused for a flow.
+        """
+        link = self.link
+        return link.credit > 0 or link.drain or link.echo_asked
+
     def flowed(self) -> None:
         """The receiver has granted credit, or wants to know something."""
         self.owes_echo = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from jmsish.broker.config.network import ADDRESS_LIMIT
 from jmsish.broker.refusals import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, UNAUTHORIZED_ACCESS, Refusal
 from jmsish.engine.codec import USER_ID
 from jmsish.engine.sections import bare_offset, property_at
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 TO: Final = 2
 """The index of ``to`` in the properties."""
-ADDRESS_LIMIT: Final = 1024
 DECODE_ERROR: Final = "amqp:decode-error"
 
 
