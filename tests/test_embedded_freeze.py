@@ -157,6 +157,25 @@ def test_g3_what_is_begun_inside_the_block_changes_nothing_by_itself() -> None:
     asyncio.run(main())
 
 
+def test_e4_nobody_waits_for_a_send_that_was_cancelled() -> None:
+    async def main() -> None:
+        with broker_with_x() as broker:
+            connection = await aio.connect(broker.url, close_timeout=None)
+            session = await connection.create_session()
+            producer = await session.create_producer(session.create_queue("x"))
+            sending = asyncio.create_task(producer.send("m1"))  # begun outside of the block: so it waits
+            async with broker.exchange("x").freeze():
+                while not broker.exchange("x").waiting:
+                    await asyncio.sleep(0)
+                sending.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await sending
+                await connection.close()
+            assert broker.queue("q").depth == 0
+
+    asyncio.run(main())
+
+
 def test_g3_streams_and_contexts_are_refused_too() -> None:
     with broker_with_x() as broker, jmsish.create_context(broker.url) as context:
         queue = context.create_queue("x")

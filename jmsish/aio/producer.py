@@ -86,11 +86,13 @@ class MessageProducer(ProducerFace, Closing):
 
     async def _await_outcome(self, outcome: Future[Any]) -> None:
         """Wait until the broker has answered; raises what the answer means."""
-        deadline = self._core.session.connection.send_deadline()
+        driver, connection = self._session._driver, self._core.session.connection
         try:
-            refused = rejection(await self._session._driver.wait(outcome, deadline))
-        except OperationTimeoutError as late:
-            late.outcome_unknown = True
+            refused = rejection(await driver.wait(outcome, connection.send_deadline()))
+        except BaseException as gone:
+            driver.call(connection.give_up, outcome)
+            if isinstance(gone, OperationTimeoutError):
+                gone.outcome_unknown = True
             raise
         if refused is not None:
             raise refused

@@ -17,6 +17,9 @@ T = TypeVar("T")
 class Answer(Future[T]):
     """A future that only the owner of the connection completes, and nobody blocks on."""
 
+    unheard = False
+    """Whoever waited has given up: nobody is to wait on its account any more."""
+
     def __init__(self) -> None:
         self._over = False
         self._value: Any = None

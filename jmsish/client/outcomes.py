@@ -65,8 +65,8 @@ class Outcomes:
         self.calls.append((completion.tell, (error,)))
 
     def outcomes_of(self, link: Link) -> Procedure[None]:
-        """Wait until nothing sent on `link` is without its outcome."""
-        if any(d.link is link for d in link.session.outgoing.values()):
+        """Wait until nothing sent on `link` is without its outcome, but for those that nobody waits for any more."""
+        if _unanswered(link):
             waiting: Future[None] = Answer()
             self._settling[link] = waiting
             try:
@@ -81,8 +81,15 @@ class Outcomes:
         return waiting
 
     def _check_settled(self, link: Link) -> None:
-        if link in self._settling and not any(d.link is link for d in link.session.outgoing.values()):
+        if link in self._settling and not _unanswered(link):
             settle(self._settling.pop(link))
+
+    def give_up(self, outcome: Future[Any]) -> None:
+        """Whoever waited for this outcome does not any more: it timed out, or was cancelled."""
+        if isinstance(outcome, Answer):
+            outcome.unheard = True
+            for link in list(self._settling):
+                self._check_settled(link)
 
     def _lose_outcomes(self, session: EngineSession, cause: JMSError) -> None:
         self.lose_unsent([item.delivery for item in session.backlog], cause)
@@ -99,3 +106,11 @@ class Outcomes:
         for delivery in deliveries:
             if delivery.context is not None and isinstance(delivery.link.context, ClientProducer):
                 self.resolve(delivery, cause)
+
+
+def _unanswered(link: Link) -> bool:
+    """Whether something sent on a link has no outcome, and somebody wants to know it."""
+    return any(
+        delivery.link is link and not getattr(delivery.context, "unheard", False)
+        for delivery in link.session.outgoing.values()
+    )

@@ -289,6 +289,25 @@ async def test_e4_a_send_that_timed_out_is_routed_once(face: Face) -> None:
     assert play.bodies("q1") == ["m1", "m2"]
 
 
+@pytest.mark.parametrize("closing", ["producer", "session", "connection"])
+async def test_e4_nobody_waits_for_a_send_that_timed_out(face: Face, closing: str) -> None:
+    """Its sender was told all there is to tell: to close does not wait, and what is parked goes with its link."""
+    play = Play(face)
+    connection = await face.connect(send_timeout=0.2, close_timeout=None)
+    session = await connection.create_session()
+    producer = await session.create_producer(session.create_queue("x"))
+    free, held = Sign(face), Sign(face)
+    holder = await face.spawn(holding(play, held, free), "holder")
+    await held.wait()
+    with pytest.raises(jmsish.OperationTimeoutError):
+        await producer.send("m1")
+    await {"producer": producer, "session": session, "connection": connection}[closing].close()
+    free.set()
+    await holder
+    await connection.close()
+    assert play.bodies("q1") == []
+
+
 async def test_f3_two_that_want_the_same_exchanges_do_not_wait_for_each_other(face: Face) -> None:
     play = Play(face)
     play.broker.declare_exchange("y", "fanout")
