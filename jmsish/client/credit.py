@@ -52,6 +52,8 @@ class CreditWindow:
         """A receive waits for what is not in the buffer."""
         self.window = 1
         self.closing = False
+        self.used_up = False
+        """The last drain brought as much as it had credit for, and that was its answer: the broker said no word."""
         self.renewed = False
         """Since it was last drained its link was lost: what is in the buffer came by another one."""
 
@@ -98,10 +100,10 @@ class CreditWindow:
 
     def _ask_to_drain(self, link: Link) -> None:
         """Where a drain would end the session (RabbitMQ 3) the credit is taken back, and an answer asked for."""
+        link.credit_heard = None
         if self.session.connection.profile.has(DRAIN):
             link.flow(max(link.credit, 1), drain=True)
         else:
-            link.credit_heard = None
             link.flow(0, echo=True)
 
     def _is_amid(self) -> bool:
@@ -150,6 +152,7 @@ class CreditWindow:
         if link is not None and self._is_amid():
             link.flow(1, drain=True)
             return
+        self.used_up = link is not None and link.credit_heard is None
         settle(drained)
 
     def _drain(self) -> Procedure[None]:

@@ -84,6 +84,8 @@ class Profile:
     """After so many seconds without traffic it detaches a link, which is to be attached again."""
     coordinator_credit: int = 1000
     """How many commands the transaction coordinator takes at once; with 1 a commit takes two round trips."""
+    answers_drains_late: bool = False
+    """To a drain whose credit it has used up it has an answer still, which may come to nothing the drain behind it."""
     uses_cbs: bool = False
     """It takes tokens at the node ``$cbs``, one for each address."""
     share_names: str | None = None

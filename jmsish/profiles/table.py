@@ -39,6 +39,7 @@ _ALL = (
         title="Apache Artemis",
         outcomes_in_transaction=("accepted",),
         redeliveries="10, then to the dead-letter queue",
+        answers_drains_late=True,
     ),
     Profile(
         name="activemq",

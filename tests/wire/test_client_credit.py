@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jmsish.engine.link import Link
 from jmsish.engine.outcomes import AmqpError
 from jmsish.errors import InvalidDestinationError, OperationTimeoutError
 from jmsish.modes import AcknowledgeMode
@@ -140,3 +141,34 @@ def test_what_comes_with_the_answer_to_a_drain_brings_no_credit(call: str, said:
     peer.messages = [message(2), message(3)]  # for credit that is there: they leave with the answer
     peer.run(getattr(session, call)())
     assert peer.told() == ["drain", *said, "credit 10"]
+
+
+class LateAnswers(Peer):
+    """As Artemis: to a drain whose credit is used up it has an answer still, which finds the credit of the next one."""
+
+    is_owed = False
+
+    def _serve(self, link: Link) -> None:
+        if self.is_owed and link.drain and link.credit > 0:
+            self.is_owed = False
+            link.drained()
+        asked_for, self.answers_drains = link.credit, False
+        super()._serve(link)
+        if link.drain and link.credit > 0:
+            link.drained()
+        elif link.drain and asked_for > 0:
+            self.is_owed = True
+
+
+def test_an_empty_answer_behind_a_drain_that_was_used_up_is_asked_again_at_artemis() -> None:
+    """So `receive_no_wait` finds what is there; where nothing is, it costs one question more."""
+    peer = LateAnswers(profile="artemis")
+    consumer = peer.consumer(peer.session(AUTO), prefetch=0)
+    peer.messages = [message(1), message(2)]
+    peer.receive(consumer, 1)
+    assert asked(peer) == ["credit 1", "drain"]
+    peer.receive(consumer, 1)
+    assert asked(peer) == ["credit 1", "drain"] * 2
+    for _ in range(2):
+        assert peer.run(consumer.receive(None, wait=False)) is None
+    assert asked(peer) == ["credit 1", "drain"] * 3
