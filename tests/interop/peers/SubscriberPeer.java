@@ -1,6 +1,6 @@
 // Qpid JMS as a subscriber: SubscriberPeer URL reads commands, one a line, fields between tabs, and answers each with one line.
 //
-//   take         client id or -, kind, topic, name, selector or -     what the subscription has: the bodies between commas
+//   take         client id or -, kind, topic, name, selector or -, how many at least     the bodies between commas
 //   unsubscribe  client id or -, name
 //   publish      client id or -, topic, body, colour
 //
@@ -45,7 +45,7 @@ public final class SubscriberPeer {
             connection.start();
             Session session = connection.createSession();
             if (command[0].equals("take")) {
-                return take(session, command[2], session.createTopic(command[3]), command[4], command[5]);
+                return take(session, command[2], session.createTopic(command[3]), command[4], command[5], Integer.parseInt(command[6]));
             }
             if (command[0].equals("unsubscribe")) {
                 session.unsubscribe(command[2]);
@@ -60,7 +60,7 @@ public final class SubscriberPeer {
         }
     }
 
-    private static String take(Session session, String kind, Topic topic, String name, String text) throws Exception {
+    private static String take(Session session, String kind, Topic topic, String name, String text, int count) throws Exception {
         String selector = text.equals("-") ? null : text;
         MessageConsumer consumer;
         if (kind.equals("durable")) {
@@ -69,7 +69,12 @@ public final class SubscriberPeer {
             consumer = session.createSharedDurableConsumer(topic, name, selector);
         }
         List<String> bodies = new ArrayList<>();
-        for (Message message = consumer.receiveNoWait(); message != null; message = consumer.receiveNoWait()) {
+        while (true) {
+            // What is there is waited for: not every broker has it at hand at once.
+            Message message = bodies.size() < count ? consumer.receive(30000) : consumer.receiveNoWait();
+            if (message == null) {
+                break;
+            }
             bodies.add(message.getBody(String.class) + (message.getJMSRedelivered() ? "!" : ""));
         }
         consumer.close();
