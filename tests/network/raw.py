@@ -67,7 +67,8 @@ class RawClient(RawPeer):
     def sender(self, address: str | None, handle: int = 0, **fields: Any) -> Frame:
         """Attach one; the answer, once there is credit."""
         attached = self.attach(address, handle, SENDER, **fields)
-        self.expect("flow", handle=handle, link_credit=lambda credit: bool(credit))
+        theirs = attached.fields["handle"]
+        self.expect("flow", handle=theirs, link_credit=lambda credit: bool(credit))
         return attached
 
     def receiver(self, address: str, credit: int, handle: int = 0) -> Frame:
@@ -82,7 +83,7 @@ class RawClient(RawPeer):
         if role == SENDER:
             fields["initial_delivery_count"] = 0
         self.say("attach", name=f"link-{handle}", handle=handle, role=role, source=source, target=target, **fields)
-        return self.expect("attach", name=f"link-{handle}")
+        return self.expect("attach", but=("flow",), name=f"link-{handle}")
 
     def flow(self, credit: int, handle: int = 0, *, window: int = 1 << 30, next_incoming: int = 0) -> None:
         self.say(

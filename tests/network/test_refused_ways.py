@@ -116,7 +116,7 @@ def test_of_a_multicast_message_that_nobody_takes_the_refusal_is_told(line: Netw
     assert sender.send("a", "b") == [[NO]] * 2
 
 
-def test_a_link_that_is_ended_after_a_while_gives_back_what_it_has(line: Network) -> None:
+def test_a_link_that_is_ended_after_a_while_gives_back_what_it_has_and_another_is_made(line: Network) -> None:
     stranger = telling(line, "INT.B", taking(2))
     sender = line.connect("INT.B").sender("orders")
     told = sender.send("a", "b", "c", "d")
@@ -124,11 +124,21 @@ def test_a_link_that_is_ended_after_a_while_gives_back_what_it_has(line: Network
     stranger.attached[0].detach(closed=True, error=AmqpError("test:enough", "enough"))
     line.run()
     assert [type(states[0]) for states in told[:2]] == [Modified] * 2  # they may have been seen
-    assert told[2:] == [[RELEASED]] * 2
-    assert len(stranger.attached) == 1
-    line.advance(REFUSED_FOR)
-    sender.send("e")
-    assert bodies(stranger.arrived) == ["a", "b", "e"]
+    assert told[2:] == [[]] * 2
+    assert bodies(stranger.arrived) == ["a", "b", "c", "d"] and len(stranger.attached) == 2
+
+
+def test_links_that_are_ended_before_they_took_anything_are_refused(line: Network) -> None:
+    def answer(link: Any) -> None:
+        link.attach()
+        link.flow(10)
+        link.detach()
+
+    stranger = telling(line, "INT.B", answer)
+    sender = line.connect("INT.B").sender("orders")
+    told = sender.send("a", "b")
+    line.advance(0.1)
+    assert told == [[RELEASED]] * 2 and len(stranger.attached) == 1
 
 
 def test_a_session_that_is_ended_gives_back_what_it_has(line: Network) -> None:

@@ -188,7 +188,10 @@ class Egress:
         self.link.detach(closed=closed)
         self.give_back()
         self.connection.closed_link(self.link)
-        branch.refused(self, why)
+        if self.link.delivery_count != self.link.initial_delivery_count:
+            branch.parted(self)  # each link takes a message at least, so this comes to an end
+        else:
+            branch.refused(self, why)
 
     def turn_out(self, error: AmqpError) -> None:
         """The link ends, for the address is another one now; what the receiver has it may still dispose of (W16)."""

@@ -136,6 +136,14 @@ class Branch:
             del self.onward[neighbour]
         self._refuse(neighbour, error)
 
+    def parted(self, egress: Egress) -> None:
+        """A neighbour has ended a link after a while: the next message has another one."""
+        if self.onward.get(egress.connection) is egress:
+            del self.onward[egress.connection]
+        self.nearest = None
+        if self.waiting:
+            self.address.wake_for(self)
+
     def _refuse(self, neighbour: RouterConnection, error: AmqpError | None) -> None:
         node = self.address.node
         self.nearest = None
