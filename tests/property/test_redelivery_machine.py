@@ -341,4 +341,4 @@ class Redelivery(RuleBasedStateMachine):
 
 
 TestRedelivery = Redelivery.TestCase
-TestRedelivery.settings = settings(settings.default, stateful_step_count=40, max_examples=in_the_gate(75))
+TestRedelivery.settings = settings(settings.default, stateful_step_count=40, max_examples=in_the_gate(100))

@@ -16,7 +16,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import jmsish
 from jmsish import AcknowledgeMode
-from tests.effort import in_the_gate
 
 OWNERS: list[str | None] = ["alice", None, None]
 """The client ids of the clients that there may be, one connection each."""
@@ -326,4 +325,4 @@ class Subscribing(RuleBasedStateMachine):
 
 
 TestSubscribing = Subscribing.TestCase
-TestSubscribing.settings = settings(settings.default, stateful_step_count=30, max_examples=in_the_gate(75))
+TestSubscribing.settings = settings(settings.default, stateful_step_count=30)

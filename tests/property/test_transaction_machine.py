@@ -34,7 +34,6 @@ from jmsish.engine.outcomes import (
 from jmsish.engine.values import encode_binary, encode_described, encode_map, encode_symbol
 from jmsish.types import Described, Symbol, ULong
 from tests.broker.world import ALL_OUTCOMES, World, in_transaction, message
-from tests.effort import in_the_gate
 from tests.property.txmodel import DEAD, HELD, LIMIT, POSTED, TIMEOUT, Control, Hold, Letter, Line, Model, Txn
 from tests.property.txwire import LineEnd, TxWorld, Wire
 
@@ -474,7 +473,6 @@ TestTransactions = Transactions.TestCase
 TestTransactions.settings = settings(
     settings.default,
     stateful_step_count=50,
-    max_examples=in_the_gate(100),
     suppress_health_check=list(HealthCheck),
 )
 # JMSISH_HYPOTHESIS=explore takes minutes.
