@@ -17,13 +17,11 @@ from jmsish.broker.link_policy import (
     LinkDenied,
     check_bindings,
     check_count,
-    check_management,
     check_source,
     check_target,
     check_wishes,
     note_denied,
 )
-from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.pending import Pending
 from jmsish.broker.queues import Queue
@@ -51,6 +49,7 @@ from jmsish.engine.outcomes import (
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
+    from jmsish.broker.management_links import ManagementNode
     from jmsish.engine.link import Link
 
 OUTCOMES: Final = ("amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list")
@@ -123,9 +122,10 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
     if not isinstance(source, Source):
         raise Refusal(INVALID_FIELD, "the source is of no kind known here", {"field": "source"})
     check_default_outcome(source.default_outcome)
-    if source.address == MANAGEMENT and not source.dynamic:
-        check_management(connection, receives=True)
-        return _answer_on(connection, link, source)
+    own = None if source.dynamic else connection.own_node(source.address)
+    if own is not None:
+        own.check(connection, receives=True)
+        return _answer_on(connection, link, source, own)
     check_source(connection, source)
     filters = connection.read_filters(source.filter)
     asked = _node(connection, link, source, "source")
@@ -158,11 +158,11 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
     return consumer
 
 
-def _answer_on(connection: ServerConnection, link: Link, source: Source) -> OutgoingLink:
-    """The answers of the management node, by a queue of the link's own."""
+def _answer_on(connection: ServerConnection, link: Link, source: Source, own: ManagementNode) -> OutgoingLink:
+    """The answers of a node of the broker's own, by a queue of the link's own."""
     queue = connection.make_temporary(link, NodeWishes(exclusive=True))
     assert isinstance(queue, Queue)
-    connection.broker.management.receives(connection, link, queue)
+    own.receives(connection, link, queue)
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode
     consumer = _consume(connection, link, queue)
@@ -266,12 +266,12 @@ def _receive_on(connection: ServerConnection, link: Link) -> IncomingLink:
     target = link.remote_target
     if not isinstance(target, Target):
         raise Refusal(INVALID_FIELD, "a sender needs a target", {"field": "target"})
-    to_management = target.address == MANAGEMENT and not target.dynamic
-    if to_management:
-        check_management(connection, receives=False)
+    own = None if target.dynamic else connection.own_node(target.address)
+    if own is not None:
+        own.check(connection, receives=False)
     else:
         check_target(connection, target)
-    asked = Asked() if to_management else _node(connection, link, target, "target")
+    asked = Asked() if own is not None else _node(connection, link, target, "target")
     node, made = asked.node, asked.made
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode
@@ -279,8 +279,8 @@ def _receive_on(connection: ServerConnection, link: Link) -> IncomingLink:
     incoming = IncomingLink(connection, link, queue, topic)
     incoming.made = made
     incoming.unroutable = None if queue is not None else _unroutable(target)
-    if to_management:
-        incoming.sink = connection.broker.management.requests(connection)
+    if own is not None:
+        incoming.sink = own.requests(connection)
     granted = replace(
         target,
         address=target.address if made is None else made.name,

@@ -24,6 +24,7 @@ from jmsish.broker.guests import Guest
 from jmsish.broker.incoming import IncomingLink
 from jmsish.broker.leases import Leases
 from jmsish.broker.link_policy import intake_of
+from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.order import Entry
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.pending import Pending
@@ -37,6 +38,7 @@ from jmsish.engine.oversize import limit_messages
 
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
+    from jmsish.broker.management_links import ManagementNode
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.engine import Engine
     from jmsish.engine.link import Link
@@ -190,6 +192,10 @@ class ServerConnection(Guest, Temporaries):
             self._oversize.ended(link, delivery)
         elif isinstance(link.context, IncomingLink) and not link.context.over:
             link.context.top_up()
+
+    def own_node(self, address: str | None) -> ManagementNode | None:
+        """The node of the broker's own that has this address, behind which there is no queue."""
+        return self.broker.management if address == MANAGEMENT else None
 
     def _missed(self, link: Link, state: TransactionalState) -> None:
         """It was on its way when we detached the link, and nobody will hear what became of it: not the others alone."""

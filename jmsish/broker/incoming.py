@@ -11,7 +11,6 @@ from jmsish.broker.exchanges import DISCARD, RELEASE, Exchange, Routed
 from jmsish.broker.gates import GateClosed
 from jmsish.broker.intake import address_of, subject_of
 from jmsish.broker.link_policy import may_send
-from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.parking import Parked
 from jmsish.broker.patterns import LONGEST, is_endless
 from jmsish.broker.queues import NOBODY, Arrival, Queue
@@ -192,8 +191,9 @@ class IncomingLink:
             raise Refusal(
                 UNAUTHORIZED_ACCESS, f"messages may not be sent to {address!r}", {"delivery-tag": delivery.tag}
             )
-        if address == MANAGEMENT:
-            return self._connection.broker.management.requests(self._connection)
+        own = self._connection.own_node(address)
+        if own is not None:
+            return own.requests(self._connection)
         try:
             node = self._connection.broker.router.resolve(address, kind, self._connection.grant)
         except Refusal as refusal:

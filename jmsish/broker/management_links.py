@@ -9,9 +9,10 @@ no other.
 from __future__ import annotations
 
 import logging
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from jmsish.broker.link_policy import may_send, shortened
+from jmsish.broker.link_policy import check_management, may_send, shortened
 from jmsish.broker.management import answer
 from jmsish.broker.queues import Arrival, Queue
 
@@ -30,6 +31,10 @@ class ManagementNode:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
+    def check(self, connection: ServerConnection, *, receives: bool) -> None:
+        """The peer may use the node: else `LinkDenied`."""
+        check_management(connection, receives=receives)
+
     def requests(self, connection: ServerConnection) -> Requests:
         """What takes the messages that a connection posts to the node."""
         return Requests(self, connection)
@@ -43,13 +48,17 @@ class ManagementNode:
 
     def do(self, connection: ServerConnection, payload: bytes) -> None:
         """Do what a message asks, and send the answer where it is wanted, when it is there."""
-        reply_to, octets = answer(self._broker, payload, connection)
+        reply_to, octets = self.answer(connection, payload)
         if reply_to is None:
             return
         if isinstance(octets, bytes):
             self._send(connection, reply_to, octets)
         else:
             octets.add_done_callback(lambda done: self._send(connection, reply_to, done.result()))
+
+    def answer(self, connection: ServerConnection, payload: bytes) -> tuple[str | None, bytes | Future[bytes]]:
+        """To whom, and what, once it is there."""
+        return answer(self._broker, payload, connection)
 
     def _send(self, connection: ServerConnection, reply_to: str, octets: bytes) -> None:
         queue = connection.answers.get(reply_to)

@@ -39,6 +39,7 @@ def join(consumer: ClientConsumer) -> Procedure[None]:
         with attaching("no consumer"):
             attach_consumer(consumer)
         yield consumer.attached, session.connection.request_deadline()
+        yield from session.connection.until_online()  # what is done from now on is nothing of the time before
     except BaseException:
         if consumer.is_granted:  # cancelled in the moment in which it came: messages may be on their way already
             yield from consumer.close()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jmsish.client.answers import Answer
 from jmsish.client.links import OUTCOMES
 from jmsish.client.own_session import OwnLink
-from jmsish.client.procedures import Procedure, fail, settle
+from jmsish.client.procedures import Interrupted, Procedure, fail, settle
 from jmsish.destination import wire_name
 from jmsish.engine.outcomes import ACCEPTED, Source, Target
 from jmsish.engine.received import ReceivedMessage
@@ -83,7 +83,11 @@ class _Links(OwnLink):
 
     def on_detached(self, error: Any) -> None:
         super().on_detached(error)
-        self.node.lost(JMSSecurityError("the broker closed its token node", scope="link"))
+        self.node.detached(self)
+
+    def interrupted(self, broken: JMSError) -> None:
+        super().interrupted(broken)
+        self.node.lost(broken)
 
     def fail(self, error: JMSError) -> None:
         super().fail(error)
@@ -113,8 +117,7 @@ class TokenNode:
         audience = f"amqp://{self.connection.engine.hostname or ''}/{address or ''}"
         if audience in self._claims:
             return
-        pair = self._pair or self._attach()
-        for link in pair:
+        for link in self._pair or self._attach():
             yield from link.until_attached()
         answer = self._put(audience)
         yield answer, self.connection.request_deadline()
@@ -134,6 +137,8 @@ class TokenNode:
     def _put(self, audience: str) -> Future[None]:
         wall = int(self.connection.clock())
         assert self.make is not None
+        if self._pair is None:
+            self._attach()
         token = self.make(audience, wall + LIFETIME)
         expiry = expiry_of(token) or wall + LIFETIME
         number = f"{self._here}:{next(self._numbers)}"
@@ -172,7 +177,9 @@ class TokenNode:
 
     def tick(self, now: float, deadline: float | None) -> float | None:
         """Put anew what is due; when to come back."""
-        due = [claim for claim in self._claims.values() if claim.renewed_at <= now and self._pair is not None]
+        if self.connection.offline or self.connection.closed or self.connection.failure is not None:
+            return deadline
+        due = [claim for claim in self._claims.values() if claim.renewed_at <= now]
         if due and self._fetch is not None and not self._has_fetched(now):
             return now + _SOON if deadline is None else min(deadline, now + _SOON)
         for claim in due:
@@ -222,10 +229,23 @@ class TokenNode:
             _log.warning("no token to renew the old one with: %s", error)
         self._complained = self._was_refused = True
 
+    def detached(self, link: _Links) -> None:
+        """The broker closed a link, being idle perhaps: what it has taken holds on, and is put anew by new links."""
+        if self._pair is None or link not in self._pair:
+            return
+        pair, self._pair = self._pair, None
+        for each in pair:
+            if each.link.attached:
+                each.link.detach(closed=True)
+        self._fail_waiting(JMSSecurityError("the broker closed its token node", scope="link"))
+
     def lost(self, error: JMSError) -> None:
         """The links are gone, and with them what the broker knew of us."""
         self._pair = None
         self._claims.clear()
+        self._fail_waiting(error)
+
+    def _fail_waiting(self, error: JMSError) -> None:
         self._unsent.clear()
         waiting, self._waiting = self._waiting, {}
         for answer in waiting.values():
@@ -266,5 +286,11 @@ def authorised_again(connection: ClientConnection, addresses: Iterable[str | Non
 
 def authorised(connection: ClientConnection, address: str | None) -> Procedure[None]:
     """Before a link is attached: nothing to wait for where the broker takes no tokens."""
-    if connection.cbs is not None:
-        yield from connection.cbs.authorise(address)
+    while connection.cbs is not None:
+        yield from connection.until_online()
+        try:
+            yield from connection.cbs.authorise(address)
+        except Interrupted:
+            continue  # the connection went, and is made again: so is the request
+        if not connection.offline:
+            return

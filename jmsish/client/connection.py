@@ -384,6 +384,7 @@ class ClientConnection(Continuity):
             if session.controller is not None and attached is not None:
                 yield attached, self.request_deadline()
                 yield from session.controller.ready()
+            yield from self.until_online()
         except BaseException as error:
             self.sessions.discard(session)
             session.closed = True

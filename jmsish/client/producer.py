@@ -209,6 +209,7 @@ class ClientProducer(Reattaching):
         """Attach the link; without a relay an anonymous producer needs none of its own."""
         self.session.check()
         yield from self.session.connection.until_online()
+        yield from authorised(self.session.connection, address_of(self))
         self.session.check()
         if self.destination is not None:
             self.destination = self.session.connection.temporary.current(self.destination)
@@ -217,10 +218,10 @@ class ClientProducer(Reattaching):
             self.relayed = False
             return
         try:
-            yield from authorised(self.session.connection, address_of(self))
             with attaching("no producer"):
                 attach_producer(self, self.destination)
             yield self.attached, self.session.connection.request_deadline()
+            yield from self.session.connection.until_online()  # a send from now on is none of the time before
         except BaseException:
             self.closed = True
             self.session.producers.remove(self)

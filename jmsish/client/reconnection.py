@@ -88,7 +88,8 @@ class Reconnection:
             flaps = self._stood_from is not None and now - self._stood_from < FLAPPING
             wait = self.options.initial_reconnect_delay
             self._due += max(wait, self.options.reconnect_delay) if flaps else wait
-            _log.warning("the connection to %s is interrupted, and is made again: %s", self.current.url, cause)
+            if self._limit != 0:
+                _log.warning("the connection to %s is interrupted, and is made again: %s", self.current.url, cause)
         self._begin_turn()
         if self._limit == 0:
             self._give_up(cause)

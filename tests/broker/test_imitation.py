@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jmsish.broker.imitation import IMITATIONS
+from jmsish.engine.codec import AMQP_VALUE, encode_message
 from jmsish.engine.outcomes import (
     ACCEPTED,
     MODIFIED_FAILED,
@@ -18,6 +19,7 @@ from jmsish.engine.outcomes import (
     Source,
     Target,
 )
+from jmsish.engine.received import ReceivedMessage
 from jmsish.engine.values import (
     NULL,
     encode,
@@ -560,6 +562,41 @@ def test_time_to_live(name: str) -> None:
     writer(peer, name).send("m1", ttl=500)
     world.advance(1.2)
     assert reader(peer, name).receive() == []
+
+
+# -- tokens of Azure Service Bus
+
+
+@pytest.mark.parametrize(
+    ("said", "token", "status"),
+    [
+        ({}, "any", 202),
+        ({"type": "servicebus.windows.net:sastoken"}, "SharedAccessSignature sr=a&sig=b&se=9999999999&skn=n", 202),
+        ({"type": "servicebus.windows.net:sastoken"}, "SharedAccessSignature sr=a&sig=b&se=1&skn=n", 401),
+        ({"type": "password"}, "any", 400),
+        ({"operation": "get-token"}, "any", 400),
+        ({"name": 7}, "any", 400),
+        ({}, 7, 400),
+    ],
+)
+def test_the_token_node(said: dict[str, Any], token: Any, status: int) -> None:
+    peer = World(profile="servicebus").connect()
+    sender = peer.sender("$cbs")
+    answers = peer.receiver("$cbs", credit=10, target=Target(address="here"))
+    request = encode_message(
+        properties=["request-1", None, None, None, "here"],
+        application_properties={"operation": "put-token", "type": "jwt", "name": "amqp://h/q", **said},
+        body=(AMQP_VALUE, token),
+    )
+    assert sender.send_octets(request) == [ACCEPTED]
+    (delivery,) = answers.take()
+    answer = ReceivedMessage(bytes(delivery.payload))
+    assert answer.property(5) == "request-1" and answer.application_properties()["status-code"] == status
+
+
+def test_others_have_no_token_node() -> None:
+    sender = World(profile="ibmmq").connect().sender("$cbs")
+    assert sender.detached and sender.error is not None
 
 
 # -- idle links of Azure Service Bus

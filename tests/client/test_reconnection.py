@@ -132,13 +132,14 @@ def test_at_the_start_as_many_as_later_unless_told_otherwise() -> None:
     assert play.plan.state == OVER
 
 
-def test_no_attempt_makes_a_loss_final_and_leaves_the_first_connection_one() -> None:
+def test_no_attempt_makes_a_loss_final_and_leaves_the_first_connection_one(caplog: pytest.LogCaptureFixture) -> None:
     play = Play("failover:(amqp://a)", max_reconnect_attempts=0)
     play.plan.lost(play.now)
     play.dial()
     play.stand()
     play.plan.lost(play.now, LOST)
     assert play.plan.state == OVER and play.plan.verdict() is LOST
+    assert "is made again" not in caplog.text
 
 
 def test_the_verdict_names_each_broker_and_what_was_wrong_with_it() -> None:

@@ -195,6 +195,25 @@ async def test_s167_work_done_while_offline(face: Face, what: str) -> None:
     await play.queue.holds(1)
 
 
+@pytest.mark.parametrize("made", ["producer", "consumer", "session"])
+async def test_what_waited_for_the_connection_works_in_no_transaction_that_was_lost(face: Face, made: str) -> None:
+    """A call that needs the broker returns when all is there again: what is sent behind it is committed."""
+    mending, play = await stage(face, "transacted")
+    session = play.session
+    producer = await session.create_producer(play.destination)
+    mending.cut()
+    await mending.log.until("ConnectionInterrupted")
+    if made == "producer":
+        producer = await session.create_producer(play.destination)
+    elif made == "consumer":
+        await session.create_consumer(session.create_queue("other"))
+    else:
+        await play.connection.create_session()
+    await producer.send("m1")
+    await session.commit()
+    assert face.sight("orders").bodies == ["m1"]
+
+
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
 async def test_s167_the_transaction_behind_the_lost_one_waits_for_the_connection(face: Face, ending: str) -> None:
     """One commit of an outage says that its work was undone; a loop of sends and commits does not spin till the end."""

@@ -13,7 +13,7 @@ from jmsish.client.cbs import LIFETIME, TokenNode, authorised_again
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer
 from jmsish.destination import Queue
-from jmsish.engine.outcomes import ACCEPTED
+from jmsish.engine.outcomes import ACCEPTED, AmqpError
 from jmsish.engine.received import ReceivedMessage
 from jmsish.engine.values import NULL, encode, encode_described, encode_list, encode_map, encode_string
 from jmsish.errors import ConnectionLostError, JMSSecurityError
@@ -185,6 +185,20 @@ def test_a_coroutine_function_is_awaited_where_listeners_are() -> None:
     peer.core.tick(LIFETIME + 1)
     peer.pump()
     assert peer.put[-1]["token"] == "second"
+
+
+def test_what_the_broker_has_taken_outlives_the_links_it_came_by() -> None:
+    """They are idle, and it closes them; the token is put anew when its time comes, by new ones."""
+    peer = Azure().with_key()
+    consumer_of(peer, "a")
+    for link in [each for each in peer.links if "$cbs" in (each.remote_source.address, each.remote_target.address)]:
+        link.detach(closed=True, error=AmqpError("amqp:link:detach-forced", "idle"))
+    peer.pump()
+    consumer_of(peer, "a")
+    assert len(peer.put) == 1, "it holds on"
+    peer.core.tick(LIFETIME)
+    peer.pump()
+    assert len(peer.put) == 2 and peer.core.failure is None
 
 
 def test_a_connection_that_is_made_again_brings_a_new_token() -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jmsish.broker.attach import Terminal
 from jmsish.broker.connection import ACTS, ServerConnection
 from jmsish.broker.filters import Filters
+from jmsish.broker.imitation.claims import CLAIMS, ClaimsNode
 from jmsish.broker.imitation.coordinator import ImitatingCoordinator
 from jmsish.broker.imitation.idleness import IdleWatch
 from jmsish.broker.imitation.intake import ImitatingIntake
@@ -39,6 +40,7 @@ from jmsish.engine.outcomes import (
 
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
+    from jmsish.broker.management_links import ManagementNode
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
     from jmsish.engine.session import EngineSession
@@ -73,6 +75,11 @@ class ImitatingConnection(ServerConnection):
         super()._opened()
 
     # -- attaches
+
+    def own_node(self, address: str | None) -> ManagementNode | None:
+        if address == CLAIMS and self.imitation.takes_tokens:
+            return ClaimsNode(self.broker)
+        return super().own_node(address)
 
     def _attached(self, link: Link) -> None:
         if self.ended:

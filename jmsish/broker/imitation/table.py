@@ -74,6 +74,8 @@ class Imitation:
     schedules: str | None = None
     """An annotation of its own by which a message comes later."""
     priorities: bool = True
+    takes_tokens: bool = False
+    """It has a node ``$cbs``."""
     idle_detach: float = 0.0
     """Seconds after which it detaches a link on which nothing happens."""
     # -- its outcomes
@@ -242,6 +244,7 @@ _ALL = (
         queue=QueueSettings(max_delivery_attempts=10, dead_letter="{}/$deadletterqueue"),
         delays=False,
         schedules="x-opt-scheduled-enqueue-time",
+        takes_tokens=True,
         idle_detach=600.0,
     ),
     Imitation(
