@@ -149,12 +149,17 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
         consumer = _consume(connection, link, joined.queue)
         consumer.subscription = joined
     else:
-        copies = source.distribution_mode == "copy"
-        subscription = _check_reader(connection, node, copies)
-        consumer = _consume(connection, link, node, copies=copies, selects=filters.selects)
-        consumer.subscription, consumer.by_name = None if copies else subscription, True
+        consumer = _read(connection, link, node, source.distribution_mode == "copy", filters)
     consumer.made = made
     link.attach(source=granted, offered_capabilities=_offered(link))
+    return consumer
+
+
+def _read(connection: ServerConnection, link: Link, queue: Queue, copies: bool, filters: Filters) -> OutgoingLink:
+    """A consumer of a queue by its name, or a browser."""
+    subscription = _check_reader(connection, queue, copies)
+    consumer = _consume(connection, link, queue, copies=copies, selects=filters.selects)
+    consumer.subscription, consumer.by_name = None if copies else subscription, True
     return consumer
 
 
