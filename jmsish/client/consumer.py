@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jmsish.client.answers import Answer
 from jmsish.client.arriving import begin_arrival
 from jmsish.client.attaching import what_is_missing, why_detached
-from jmsish.client.credit import CreditWindow
+from jmsish.client.credit import LATE_ANSWER, CreditWindow
 from jmsish.client.links import attach_consumer
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.reattaching import Reattaching
@@ -298,7 +298,8 @@ class ClientConsumer(CreditWindow, Reattaching):
 
         One question, and another as long as all that came was not to be handed over (expired: scenarios 150, 151).
         Artemis has in its threads an answer still to a drain that was used up; where it meets the next one, that brings
-        nothing though there are messages, and is asked again.
+        nothing though there are messages, and the one behind it may meet the next answer. Credit without a drain has
+        nothing to fear from them: it is given for a moment, before the question is asked again.
         """
         connection = self.session.connection
         try:
@@ -315,9 +316,12 @@ class ClientConsumer(CreditWindow, Reattaching):
                 if self.closing or not connection.started:
                     return None
                 if not self.buffer:
-                    if is_doubtful:
-                        continue
-                    return None
+                    if not is_doubtful:
+                        return None
+                    self.demand = True
+                    self.replenish()
+                    yield from self._wait(connection.now + LATE_ANSWER)
+                    continue
                 self.replenish()  # one flow, before the outcomes of what has expired and not amid them
                 delivery = self._next(read)
                 if delivery is not None:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 DRAIN_PATIENCE = 0.25
 """Seconds until a drain is asked for again, doubling: far above a round trip, far below what a person notices."""
 
+LATE_ANSWER = 0.01
+"""Seconds in which a broker whose threads answer drains late has done so: far above its round trip."""
+
 
 class CreditWindow:
     """The part of a consumer that asks for messages."""
