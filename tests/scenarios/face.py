@@ -54,6 +54,8 @@ class Face(ABC):
         self._listener: Any = None
         self._cut: list[aio.Connection] = []
         self._proxies: list[tuple[aio.Connection, Relay]] = []
+        self.relays: list[Relay] = []
+        """What else is closed when the scenario has ended."""
         self._sights: dict[str, Sight] = {}
         self._watcher: aio.Connection | None = None
 
@@ -191,8 +193,8 @@ class Face(ABC):
             for _ in range(3):
                 await self.yield_()  # the loop closes its sockets a turn later, and the broker waits for that
         finally:
-            for _, proxy in self._proxies:
-                proxy.close()
+            for relay in [*self.relays, *(proxy for _, proxy in self._proxies)]:
+                relay.close()
             if self._broker is not None:
                 self._broker.stop()
 

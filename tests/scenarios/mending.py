@@ -55,6 +55,8 @@ class Mending:
         self.log = face.log()
         self.events: list[Any] = []
         self.proxy = MendingProxy(face.listener.host, face.listener.port) if face.wire == "tcp" else None
+        if self.proxy is not None:
+            face.relays.append(self.proxy)
         self.connection: aio.Connection
 
     @property

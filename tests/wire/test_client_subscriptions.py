@@ -355,7 +355,7 @@ def test_m64_shared_and_unshared(first: Subscription, second: Subscription) -> N
     scene = Scene()
     open_one = scene.subscribe(first)
     _, steps = scene.begin(subscription=second)
-    with pytest.raises(IllegalStateError, match="in use as"):
+    with pytest.raises(IllegalStateError, match="has a consumer"):
         scene.peer.run(steps)
     assert len(scene.peer.links) == 1
     scene.subscribe(SHARED_VOLATILE)  # which is another thing, under the same name (jms rule 135)
