@@ -297,9 +297,7 @@ class ClientConsumer(CreditWindow, Reattaching):
         """Ask the broker, so that a message which is there is not missed and no credit stays behind.
 
         One question, and another as long as all that came was not to be handed over (expired: scenarios 150, 151).
-        Artemis has in its threads an answer still to a drain that was used up; where it meets the next one, that brings
-        nothing though there are messages, and the one behind it may meet the next answer. Credit without a drain has
-        nothing to fear from them: it is given for a moment, before the question is asked again.
+        At Artemis an empty answer may be a late one (`LATE_ANSWER`): after a moment with credit it is asked again.
         """
         connection = self.session.connection
         try:

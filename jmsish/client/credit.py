@@ -32,7 +32,11 @@ DRAIN_PATIENCE = 0.25
 """Seconds until a drain is asked for again, doubling: far above a round trip, far below what a person notices."""
 
 LATE_ANSWER = 0.01
-"""Seconds in which a broker whose threads answer drains late has done so: far above its round trip."""
+"""Seconds in which a broker whose threads answer drains late has done so: far above its round trip.
+
+Artemis has an answer still to a drain that was used up; where it meets the next drain, that brings nothing though there
+are messages, and the one behind it may meet the next answer.  Credit without a drain has nothing to fear from them.
+"""
 
 
 class CreditWindow:
