@@ -1,8 +1,9 @@
 """A network of routers, killed and revived at random under load for as long as it takes; then each message is counted.
 
-    python -m tests.stress.routers --at vm --seeds 1:20 [--kills 50] [--gigabyte]
+    python -m tests.stress.routers --at vm --seeds 1:20 [--kills 50] [--routes] [--gigabyte]
 
-It plays `tests.network.test_chaos`, whose runs in the suite are short: a message is accepted only if somebody received
+It plays `tests.network.test_chaos`, or with `--routes` `tests.network.test_chaos_routes`: transactions by link routes,
+what was committed is there once and all of it. Their runs in the suite are short: a message is accepted only if somebody received
 it, each is heard of once, and the network is whole again after each revival, within two seconds if the machine has
 nothing else to do. With `--gigabyte` a message of that size is sent to an edge whose interior takes a megabyte, and
 what the process grows by is told.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from tests.network.test_chaos import play
+from tests.network import test_chaos, test_chaos_routes
 from tests.network.test_memory import BOUND, LIMIT, grown
 
 
@@ -35,11 +36,13 @@ def main() -> None:
     arguments.add_argument("--seeds", type=seeds_of, default=range(1, 6), metavar="FIRST:LAST")
     arguments.add_argument("--kills", type=int, default=50, help="how many routers are killed in a run")
     arguments.add_argument("--heals-within", type=float, default=30.0, metavar="SECONDS", help="as the machine allows")
+    arguments.add_argument("--routes", action="store_true", help="transactions at a broker behind the routers")
     arguments.add_argument("--gigabyte", action="store_true", help="only send a message of that size")
     said = arguments.parse_args()
     if said.gigabyte:
         pour(said.at)
         return
+    play = test_chaos_routes.play if said.routes else test_chaos.play
     for seed in said.seeds:
         began = time.monotonic()
         play(said.at, seed, said.kills, said.heals_within)
