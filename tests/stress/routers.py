@@ -2,11 +2,11 @@
 
     python -m tests.stress.routers --at vm --seeds 1:20 [--kills 50] [--routes] [--gigabyte]
 
-It plays `tests.network.test_chaos`, or with `--routes` `tests.network.test_chaos_routes`: transactions by link routes,
-what was committed is there once and all of it. Their runs in the suite are short: a message is accepted only if somebody received
+It plays `tests.network.test_chaos`, whose runs in the suite are short: a message is accepted only if somebody received
 it, each is heard of once, and the network is whole again after each revival, within two seconds if the machine has
-nothing else to do. With `--gigabyte` a message of that size is sent to an edge whose interior takes a megabyte, and
-what the process grows by is told.
+nothing else to do. With `--routes` it plays `tests.network.test_chaos_routes`: of transactions at a broker behind the
+routers all that was committed is there once. With `--gigabyte` a message of that size is sent to an edge whose interior
+takes a megabyte, and what the process grows by is told.
 """
 
 from __future__ import annotations
