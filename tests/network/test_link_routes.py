@@ -16,11 +16,13 @@ from jmsish.engine.outcomes import (
     Coordinator,
     Discharge,
     Source,
+    Target,
     TransactionalState,
 )
 from tests.broker.world import in_transaction
 from tests.network.test_mobile import bodies
 from tests.network.world import Network
+from tests.wire.frames import read
 
 LINE = "EA1-INT.A-INT.B-EB1"
 
@@ -325,3 +327,31 @@ def test_the_name_of_the_way_is_room_enough_beside_what_fits_the_first_frame(net
             break
         told.append(receiver.error and receiver.error.condition)
     assert None in told and set(told) <= {None, "amqp:frame-size-too-small"} and not peer.closed
+
+
+def test_who_asks_for_a_subscription_by_its_name_says_nothing_of_credit(net: Network) -> None:
+    """As its client has not: a broker may take that for the wish to receive from it, and refuse it."""
+    peer = net.connect("EA1")
+    durable = Source(address="orders.t", durable=2, expiry_policy="never", capabilities=("topic",))
+    link = peer.session.receiver("subscription", source=durable, target=Target(address="there"), context=Note())
+    net.run()
+    link.detach(closed=False)
+    net.run()
+    wires = [wire for wire in net.wires if wire.far.broker is net.brokers["broker"] and not wire.is_cut]
+    before = [len(wire.carried) for wire in wires]
+    asked = peer.session.receiver("subscription", source=None, target=Target(address="there"), context=(end := Note()))
+    net.run()
+    said = [frame for wire, start in zip(wires, before, strict=True) for is_out, data in wire.carried[start:] if is_out
+            for frame in read(data)]  # fmt: skip
+    assert [frame.name for frame in said if frame.name in ("attach", "flow")] == ["attach"]
+    assert end.error is None and not end.detached
+    asked.detach()
+    net.run()
+    assert not net.brokers["broker"].subscriptions()
+
+
+class Note:
+    """What a link hears."""
+
+    error: Any = None
+    detached = False

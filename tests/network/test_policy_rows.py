@@ -8,8 +8,10 @@ import pytest
 
 from jmsish.engine.outcomes import ACCEPTED, RELEASED, Rejected, TransactionalState
 from jmsish.engine.values import encode_binary, encode_described, encode_list, encode_string
+from jmsish.testing import RouterNetwork
 from tests.broker.policies import CONNECTION, LINK, as_user, config, group, is_let_in, told
 from tests.broker.world import Peer, in_transaction, message
+from tests.network.raw import RawClient, text
 from tests.network.test_management import request
 from tests.network.test_mobile import bodies
 from tests.network.test_partial import in_pieces
@@ -218,6 +220,25 @@ def test_a_user_id_behind_sixteen_kibioctets_of_annotations_gets_nobody_through(
     assert told_of[0].error.condition == "amqp:decode-error" and receiver.arrived == []
     assert len(sender.send("z", properties=to(None, "joe"))) == 1
     assert bodies(receiver.arrived) == ["z"]
+
+
+@pytest.mark.parametrize("transport", ["vm", "tcp"])
+def test_a_user_id_behind_annotations_that_fill_the_first_frames_gets_nobody_through(transport: str) -> None:
+    """Nothing of the properties has come, and what has come ends where they begin."""
+    filled = b"\xa3\x01x" + b"\xb0" + (20_000).to_bytes(4, "big") + bytes(20_000)
+    section = b"\x00\x53\x72\xd1" + (len(filled) + 4).to_bytes(4, "big") + (2).to_bytes(4, "big") + filled
+    configs = {"INT.A": config(allow_user_id_proxy=False)}
+    with RouterNetwork("INT.A", configs=configs, transport=transport) as network:
+        receiver, sender = RawClient(network["INT.A"].url), RawClient(network["INT.A"].url)
+        receiver.receiver("a", 10)
+        sender.sender("a")
+        number = sender.begin_message(*(section[start : start + 4000] for start in range(0, len(section), 4000)))
+        assert sender.outcome_of(number) == "rejected"
+        sender.go_on(to(None, "ann") + text("x"), last=True)
+        sender.post(to(None, "anonymous") + text("y"))
+        assert receiver.hear_message().endswith(text("y"))
+        sender.line.drop()
+        receiver.line.drop()
 
 
 @pytest.mark.parametrize("address", ["a", "orders.1", None])
