@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from jmsish.drivers.alarm import Alarm
-from jmsish.drivers.broker_core import BrokerCore, ServerConnection, SteppedClock
+from jmsish.drivers.broker_core import BrokerCore, ServerConnection, SteppedClock, stepped
 from jmsish.drivers.errands import Errands
 from jmsish.drivers.transport import LOW_WATER, Outlet, PipeEnd
 from jmsish.drivers.turns import COMPANY, NEVER, ROUND, SLICE, SMALL, Lane, Share
@@ -50,7 +50,7 @@ class BrokerDriver:
         self.name = name
         self._broker = broker
         self._clock = clock
-        self._stepped = clock if isinstance(clock, SteppedClock) else None
+        self._stepped = stepped(clock)
         self._lock = threading.Lock()
         self._inbox: deque[tuple[Lane, bytes | None]] = deque()
         self._lanes: dict[ServerConnection, Lane] = {}
