@@ -19,6 +19,7 @@ from jmsish.engine.outcomes import (
     Target,
     TransactionalState,
 )
+from jmsish.engine.outgoing import flush_dispositions
 from tests.broker.world import in_transaction
 from tests.network.test_mobile import bodies
 from tests.network.world import Network
@@ -171,6 +172,21 @@ def test_a_discharge_never_overtakes_what_was_done(net: Network) -> None:
         peer.session.disposition(delivery, TransactionalState(txn, ACCEPTED), True)
     assert controller.command(Discharge(txn, False)) == [ACCEPTED]
     assert depth(net) == 0 and depth(net, "orders.out") == 50
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_discharge_never_overtakes_what_was_taken(net: Network, own: bool) -> None:
+    """Outcomes and the discharge come in one batch, and there is nothing else that the discharge would wait for."""
+    net.connect("EA1").sender("orders.new").send(*map(str, range(20)))
+    peer = net.connect("EA1")
+    receiver = peer.receiver("orders.new", credit=20)
+    controller = peer.controller(session=peer.begin() if own else None)
+    txn = controller.declare()
+    for delivery in receiver.take():
+        peer.session.disposition(delivery, TransactionalState(txn, ACCEPTED), True)
+    flush_dispositions(peer.engine)  # as a client does that has them in another session
+    assert controller.command(Discharge(txn, False)) == [ACCEPTED]
+    assert depth(net) == 0
 
 
 def test_each_client_has_a_connection_of_its_own_at_the_broker(net: Network) -> None:
