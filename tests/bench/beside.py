@@ -23,7 +23,6 @@ from tests.bench.clients.protocol import PATIENCE, TEXT
 
 PAUSE = 0.02
 """Seconds that the slow receiver takes for a message."""
-TURNS = 5
 PIECE = bytes(1 << 16)
 
 Stall = Callable[[str, str, threading.Event], None]
@@ -143,16 +142,16 @@ def stalled(stall: Stall, near: str, far: str) -> Iterator[None]:
         slow.join(PATIENCE)
 
 
-def measure(transport: str, stall: Stall, seconds: float) -> dict[str, Any]:
+def measure(transport: str, stall: Stall, seconds: float, turns: int) -> dict[str, Any]:
     """In turns: alone, beside, alone, beside …; medians."""
     alone, beside = [], []
     with RouterNetwork("R1-R2", transport=transport) as network:
         near, far = network["R1"].url, network["R2"].url
         with quick(near, far) as stream:
-            for _ in range(TURNS):
-                alone.append(stream.count(seconds / TURNS))
+            for _ in range(turns):
+                alone.append(stream.count(seconds / turns))
                 with stalled(stall, near, far):
-                    beside.append(stream.count(seconds / TURNS))
+                    beside.append(stream.count(seconds / turns))
     (rate, cpu), (rate_beside, cpu_beside) = (tuple(map(median, zip(*each, strict=True))) for each in (alone, beside))
     return {
         "transport": transport, "alone": rate, "beside": rate_beside, "of": rate_beside / rate,
@@ -162,7 +161,7 @@ def measure(transport: str, stall: Stall, seconds: float) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> list[dict[str, Any]]:
     found = [
-        {"stall": name, **measure(transport, stall, options.seconds)}
+        {"stall": name, **measure(transport, stall, options.seconds, options.turns)}
         for transport in options.transports
         for name, stall in STALLS.items()
     ]

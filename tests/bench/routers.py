@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--most", type=int, default=4, help="routers in a line at most (default: 4)")
     parser.add_argument("--megabytes", type=int, default=100, help="size of the large message (default: 100)")
     parser.add_argument("--seconds", type=float, default=3.0, help="of a quick receiver beside a slow one, each time")
+    parser.add_argument("--turns", type=int, default=5, help="of both, alone and beside (default: 5)")
     parser.add_argument("--transports", nargs="+", choices=TRANSPORTS, default=TRANSPORTS)
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE too")
 
