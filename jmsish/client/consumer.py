@@ -420,7 +420,7 @@ class ClientConsumer(CreditWindow, Reattaching):
         connection, prefetched = self.session.connection, len(self.buffer)
         self.drop_unread()
         self.renewed = True
-        self.end_drain()
+        settle(self.drained)  # by the new link, too, credit comes behind what is given back
         waiter, self.waiter = self.waiter, None
         settle(waiter)
         if self.attached.done():

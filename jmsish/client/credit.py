@@ -90,8 +90,8 @@ class CreditWindow:
         if missing > 0 and missing >= wanted >> 2:
             link.flow(wanted - len(self.buffer))
 
-    def start_drain(self) -> Future[None] | None:
-        """Ask the broker to use or return the outstanding credit; None when there is none.
+    def start_drain(self) -> Future[None]:
+        """Ask the broker to use or return the outstanding credit; answered at once when there is none.
 
         In either case no credit is granted until `end_drain`.
         """
@@ -99,11 +99,12 @@ class CreditWindow:
         if self.drained is not None:
             return self.drained
         self.renewed = False
+        self.drained = drained = Answer()
         if link is None or not link.remote_attached or (link.credit == 0 and not self._is_amid()):
-            return None
-        self.drained = Answer()
-        self._ask_to_drain(link)
-        return self.drained
+            settle(drained)
+        else:
+            self._ask_to_drain(link)
+        return drained
 
     def _ask_to_drain(self, link: Link) -> None:
         """Where a drain would end the session (RabbitMQ 3) the credit is taken back, and an answer asked for."""
@@ -125,7 +126,7 @@ class CreditWindow:
         """
         connection = self.session.connection
         patience = DRAIN_PATIENCE
-        while True:
+        while not drained.done():
             until = connection.now + patience
             last = deadline is not None and until >= deadline
             engine_session = self.session.engine_session
@@ -165,11 +166,10 @@ class CreditWindow:
     def _drain(self) -> Procedure[None]:
         """Have the broker use or return our credit; one that does not answer in time gets credit again."""
         drained = self.start_drain()
-        if drained is not None:
-            try:
-                yield from self.wait_drained(drained, self.session.connection.request_deadline())
-            finally:
-                self.end_drain()
+        try:
+            yield from self.wait_drained(drained, self.session.connection.request_deadline())
+        finally:
+            self.end_drain()
 
     def end_drain(self) -> None:
         """Credit may flow again, answered or not; whoever else waits for the answer waits no longer."""

@@ -246,8 +246,7 @@ class ClientSession:
 
     def drain(self, consumers: Iterable[ClientConsumer], deadline: float | None) -> Procedure[None]:
         """Wait until nothing is under way to `consumers`; they get no credit until `grant`."""
-        drains = [(c, drained) for c, drained in [(c, c.start_drain()) for c in consumers] if drained is not None]
-        for consumer, drained in drains:
+        for consumer, drained in [(c, c.start_drain()) for c in consumers]:
             yield from consumer.wait_drained(drained, deadline)
 
     def cancel(self, consumers: list[ClientConsumer], deadline: float | None) -> Procedure[None]:

@@ -194,3 +194,28 @@ def test_before_it_asks_again_there_is_credit_for_a_moment_which_no_late_answer_
     with pytest.raises(StopIteration) as ended:
         steps.send(None)
     assert ended.value.value.payload == message(2)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("rollback", ["drain", "detach", "rollback", "declare"]),
+        ("recover", ["drain", "detach", "failed 0"]),
+    ],
+)
+def test_a_link_attached_anew_in_place_of_an_answer_gets_credit_last(call: str, said: list[str]) -> None:
+    """A broker detaches it for idling where a drain asks: what it gave back of itself must not be overtaken, either."""
+    peer = Peer(reattach_idle_links=True)
+    session = peer.session(AcknowledgeMode.CLIENT if call == "recover" else AcknowledgeMode.TRANSACTED)
+    consumer = peer.consumer(session)
+    peer.give(1)
+    peer.receive(consumer, 1)
+    peer.told()
+    peer.answers_drains = False
+    steps = peer.begin(getattr(session, call)())
+    idle = AmqpError("amqp:link:detach-forced", "idle for ten minutes")
+    peer.links[-1].detach(closed=True, error=idle)
+    peer.pump()
+    assert len(peer.links) == 2 and peer.links[-1].credit == 0
+    peer.run(steps)
+    assert [word for word in peer.told() if word != "attach"] == [*said, "credit 10"]
