@@ -12,6 +12,7 @@ from datetime import timedelta
 from time import time
 from typing import Any
 
+from jmsish._attributes import KnownAttributes
 from jmsish._consuming import check_destination as check_destination
 from jmsish._creators import Creators
 from jmsish._credentials import FetchToken, sasl_client, tls_context, token_maker, token_node, token_now
@@ -215,7 +216,7 @@ AS_THE_PRODUCER_SAYS = (None,) * 5
 """Delivery mode, priority, time to live, delay and properties of a send that names none of them."""
 
 
-class ProducerSettings:
+class ProducerSettings(KnownAttributes):
     """What a producer says of the messages it sends."""
 
     def __init__(self) -> None:
@@ -299,7 +300,6 @@ class ProducerFace(ProducerSettings):
         super().__init__()
         self._core = core
         self._id_prefix = f"ID:{uuid.uuid4()}:"
-        self._sent = 0
         self._terms: tuple[Any, ...] = ()
         self._template: MessageTemplate | None = None
 
@@ -386,10 +386,11 @@ class ProducerFace(ProducerSettings):
                 stamped=not self._disable_message_timestamp,
                 jmsx_user_id=connection.user_id,
             )
-        self._sent += 1
+        core = self._core
+        number = core.numbered = core.numbered + 1
         if body.__class__ is str:
-            return template.encode_text(body, self._sent, int(connection.clock() * 1000))
-        return template.encode(body, self._sent, connection.wall_milliseconds())
+            return template.encode_text(body, number, int(connection.clock() * 1000))
+        return template.encode(body, number, connection.wall_milliseconds())
 
     def _follow_reply_to(self, message: Message) -> None:
         """A temporary destination may have another name since the application put it in (M105)."""
@@ -419,10 +420,10 @@ class ProducerFace(ProducerSettings):
         connection = self._core.session.connection
         self._follow_reply_to(message)
         now = connection.wall_milliseconds()
-        self._sent += 1
+        number = self._core.numbered = self._core.numbered + 1
         payload = encode_for_send(
             message,
-            message_id=None if self._disable_message_id else f"{self._id_prefix}{self._sent}",
+            message_id=None if self._disable_message_id else f"{self._id_prefix}{number}",
             timestamp=0 if self._disable_message_timestamp else now,
             now=now,
             destination=destination,

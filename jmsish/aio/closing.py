@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
+from jmsish._attributes import KnownAttributes
+
 C = TypeVar("C", bound="Closing")
 
 
-class Closing:
+class Closing(KnownAttributes):
     """Closed at the end of an `async with` block."""
 
     async def close(self) -> None:

@@ -99,7 +99,8 @@ class CreditWindow:
         if self.drained is not None:
             return self.drained
         self.renewed = False
-        self.drained = drained = Answer()
+        drained: Future[None] = Answer()
+        self.drained = drained
         if link is None or not link.remote_attached or (link.credit == 0 and not self._is_amid()):
             settle(drained)
         else:

@@ -87,6 +87,8 @@ class ClientProducer(Reattaching):
         """What goes first once the link is there again: sends that a loss left unwritten, or unheard."""
         self.coming: Link | None = None
         """The link as long as it is only there for these."""
+        self.numbered = 0
+        """How many messages got their id by it: ids end with this number."""
         self.closed = False
         self.failure: JMSError | None = None
 

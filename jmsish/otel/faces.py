@@ -58,7 +58,7 @@ class TracedProducing(ProducerFace):
     def _annotated(self, payload: bytes, body: Any) -> bytes:
         span = trace.get_current_span()
         if not self.disable_message_id:
-            span.set_attribute("messaging.message.id", f"{self._id_prefix}{self._sent}")
+            span.set_attribute("messaging.message.id", f"{self._id_prefix}{self._core.numbered}")
         if is_message(body) and body.jms_correlation_id is not None:
             span.set_attribute("messaging.message.conversation_id", str(body.jms_correlation_id))
         if telemetry_of(self._core.session.connection).inject == "properties":

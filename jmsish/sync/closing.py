@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from jmsish._attributes import KnownAttributes
+
 C = TypeVar("C", bound="Closing")
 
 
-class Closing:
+class Closing(KnownAttributes):
     """Closed at the end of a `with` block."""
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ STOREYS = {
     "broker": 3,
     "drivers": 3,
     "_consuming": 4,
+    "_attributes": 4,
     "_creators": 4,
     "_credentials": 4,
     "_facade": 4,
