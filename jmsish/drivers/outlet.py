@@ -207,11 +207,14 @@ class SocketOutlet:
 
     def _write(self) -> None:
         try:
-            while self._wire or self._next():
+            while True:
+                ended = self._ended  # looked at first: nothing is delivered after it
+                if not (self._wire or self._next()):
+                    break
                 sent = self._socket.send(self._wire)
                 self._progress += sent
                 self._wire = memoryview(self._wire)[sent:] if sent < len(self._wire) else b""
-            if self._ended and not self._finished:
+            if ended and not self._finished:
                 self._finish()
         except BlockingIOError:
             self._blocked = True
