@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import jmsish
+from jmsish._metadata import ConnectionMetaData
 from jmsish.conformance import (  # noqa: F401  # each enters its scenarios into the table
     acknowledging,
     closing,
@@ -27,6 +28,7 @@ from jmsish.conformance.table import TABLE, Scenario
 from jmsish.errors import InvalidDestinationError, JMSError, UnsupportedFeatureError
 from jmsish.option_kinds import unknown_name
 from jmsish.options import parse_url
+from jmsish.profiles.profile import TEMPORARY, TOPIC_CONSUMERS
 
 PASS = "pass"
 FAIL = "fail"
@@ -113,21 +115,47 @@ def check(
     """Run scenarios against the broker of `url`, and give the scorecard.
 
     `only` chooses them by patterns of their names. With `queue` they share that queue, which is emptied before each;
-    otherwise each has queues of its own, made by their first use. `patience` is how many seconds a message may take
-    that must come, `quiet` how long is waited where none may; `tell` is called with each result when it is there. Other
-    options are those of `jmsish.connect`, whose errors are raised where the broker cannot be reached at all.
+    otherwise each has queues of its own, made by their first use. At a router that is a queue behind a link route of
+    it: without one, `UnsupportedFeatureError`, for a router keeps no messages. `patience` is how many seconds a message
+    may take that must come, `quiet` how long is waited where none may; `tell` is called with each result when it is
+    there. Other options are those of `jmsish.connect`, whose errors are raised where the broker cannot be reached.
     """
     chosen = scenarios(only)
     options = {**LIMITS, **options}
     with jmsish.connect(url, **options) as connection:
         told = connection.metadata
+    router = router_of(told)
+    if router and queue is None:
+        raise UnsupportedFeatureError(kept_by_none(router))
+    missing = lacking(told)
     card = Scorecard(parse_url(url).url, told.broker_product, told.broker_version, told.profile.name)
     for each in chosen:
-        result = run_scenario(each, Stage(url, options, queue, patience, quiet), told.missing)
+        result = run_scenario(each, Stage(url, options, queue, patience, quiet), missing)
         card.results.append(result)
         if tell is not None:
             tell(result)
     return card
+
+
+def router_of(told: ConnectionMetaData) -> str:
+    """The id of the router that is connected to; empty where it is a broker."""
+    return str(told.remote_properties.get("router-id") or "")
+
+
+def kept_by_none(router: str) -> str:
+    """Why nothing is tried at a router without a queue of a broker."""
+    return (
+        f"{router} is a router, which keeps no messages: a send waits for who receives. Name a queue behind one of its "
+        "link routes (--queue) to try the broker there"
+    )
+
+
+def lacking(told: ConnectionMetaData) -> Mapping[str, str]:
+    """What the broker does not do; at a router, by whose link route one queue is reached, nor what the others are."""
+    if not router_of(told):
+        return told.missing
+    own = f"this address would be one of the router {router_of(told)} itself, which keeps no messages"
+    return {**told.missing, TEMPORARY: own, TOPIC_CONSUMERS: own}
 
 
 def run_scenario(scenario: Scenario, stage: Stage, missing: Mapping[str, str]) -> Result:

@@ -10,7 +10,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from jmsish.drivers import registry
-from jmsish.drivers.layers import Layer, layer_of
+from jmsish.drivers.layers import Layer, layer_of, sentence_of
 from jmsish.drivers.listener import SocketReactor
 from jmsish.drivers.outlet import HANDSHAKE_TIMEOUT, SocketOutlet
 from jmsish.drivers.serving import BrokerDriver, ServerConnection
@@ -52,13 +52,14 @@ class Dial(Protocol):
 class DialledOutlet(SocketOutlet):
     """A socket that was connected from here."""
 
-    __slots__ = ("_wanted",)
+    __slots__ = ("_reason", "_wanted")
 
     def __init__(
         self, reactor: SocketReactor, connected: socket.socket, peer: str, layer: Layer | None, wanted: Wanted
     ) -> None:
         super().__init__(reactor, connected, peer, layer)
         self._wanted = wanted
+        self._reason = " ended the connection before it began"
 
     def start(self) -> None:
         self._watch()
@@ -71,7 +72,12 @@ class DialledOutlet(SocketOutlet):
 
     def _give_up(self) -> None:
         if self._lane is None:
+            self._reason = f" did not finish the TLS handshake within {HANDSHAKE_TIMEOUT:g} s"
             self.close()
+
+    def _layer_failed(self, failure: Exception) -> None:
+        super()._layer_failed(failure)
+        self._reason = f": {sentence_of(failure)}"
 
     def _open(self) -> None:
         self._lane = self._reactor.driver.adopt(self, lambda: self._wanted.dialled(self.peer), self.resume)
@@ -82,7 +88,7 @@ class DialledOutlet(SocketOutlet):
         was_closed = self._closed
         super().close()
         if not was_closed and self._lane is None:
-            self._reactor.driver.call(lambda: self._wanted.failed(f"{self.peer} ended the connection before it began"))
+            self._reactor.driver.call(lambda: self._wanted.failed(f"{self.peer}{self._reason}"))
 
 
 class Dialler:

@@ -329,7 +329,7 @@ class SocketOutlet:
                 if self._layer.established and self._lane is None:
                     self._open()
             except LAYER_FAILURES as failure:
-                _log.info("the connection from %s failed: %s", self.peer, sentence_of(failure))
+                self._layer_failed(failure)
                 self._ended = True  # the alert that says what we did not like, and no more
                 self._end_of_input()
                 self.wake()
@@ -341,6 +341,9 @@ class SocketOutlet:
             self._reactor.watch(self, reading=False, writing=self._blocked)
             self._input_over = True
             self._end_of_input()
+
+    def _layer_failed(self, failure: Exception) -> None:
+        _log.info("the connection from %s failed: %s", self.peer, sentence_of(failure))
 
     def _end_of_input(self) -> None:
         """Nothing more comes from the peer; the broker may still have something to say."""

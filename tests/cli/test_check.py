@@ -6,6 +6,7 @@ import json
 
 import jmsish
 from jmsish.cli.main import main
+from jmsish.testing import RouterNetwork
 
 from .conftest import Complaint, Run
 
@@ -42,3 +43,13 @@ def test_wrong_usage(complaint: Complaint) -> None:
 def test_a_broker_that_is_not_there(complaint: Complaint) -> None:
     status, text = complaint("check", "vm://nobody")
     assert status == 1 and "nobody" in text
+
+
+def test_a_router_keeps_no_messages_to_check(broker: jmsish.EmbeddedBroker, run: Run, complaint: Complaint) -> None:
+    with RouterNetwork("INT.A", routes={"work.": ("INT.A", broker.url)}) as network:
+        url = network["INT.A"].url
+        status, text = complaint("check", url, "--only", "message-text")
+        assert status == 1 and text.startswith("jmsish: INT.A is a router, which keeps no messages")
+        out = run("check", url, "--queue", "work.q", "--only", "message-text", "--only", "temporary-001").splitlines()
+        assert [line.split()[:2] for line in out[:-1]] == [["ok", "message-text"], ["-", "temporary-001"]]
+        assert "one of the router INT.A itself" in out[1]

@@ -13,6 +13,7 @@ import trustme
 
 import jmsish
 from jmsish.cli.main import main
+from jmsish.testing import RouterNetwork
 from tests.scenarios.test_websocket import Proxy
 
 from . import servers
@@ -79,6 +80,17 @@ def test_in_memory(doctor: Callable[..., Told]) -> None:
     with jmsish.EmbeddedBroker() as broker:
         status, found, _ = doctor(broker.url, "--no-trials")
     assert status == 0 and set(found) == {"open", "broker", "capabilities"}
+
+
+def test_at_a_router_only_a_queue_of_a_broker_is_tried(doctor: Callable[..., Told]) -> None:
+    with jmsish.EmbeddedBroker() as broker, RouterNetwork("EA1", routes={"work.": ("EA1", broker.url)}) as network:
+        status, found, _ = doctor(network["EA1"].url)
+        assert status == 0 and set(found) == {"open", "broker", "capabilities", "trials"}
+        assert found["trials"]["detail"].startswith("EA1 is a router, which keeps no messages")
+        status, found, _ = doctor(network["EA1"].url, "--queue", "work.q")
+    assert status == 0 and found["transaction"]["result"] == "ok"
+    for trial in ("temporary queue", "subscription", "durable subscription"):
+        assert found[trial]["result"] == "missing"
 
 
 def test_what_is_missing_is_no_failure(doctor: Callable[..., Told]) -> None:

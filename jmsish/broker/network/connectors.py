@@ -126,9 +126,9 @@ class Connector:
             self.node.went_down(self)
 
     def _retry(self, reason: str, least: float) -> None:
-        if reason != self.error:
+        known, self.error = self.error, reason  # before the log says so: who reads it there may ask here
+        if reason != known:
             self.node.log_down(self, reason)
-        self.error = reason
         self._delay = min(max(self._delay * 2, least), LONGEST_DELAY)
         self.node.remind(self.node.now() + self._delay * self._chance.uniform(0.7, 1), self)
 

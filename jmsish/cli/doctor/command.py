@@ -6,11 +6,13 @@ import argparse
 import json
 import ssl
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import jmsish
 from jmsish._credentials import tls_context
+from jmsish._metadata import ConnectionMetaData
 from jmsish.cli.doctor.findings import FAILED, MISSING, OK, SKIPPED, Examination, Finding, Stop
 from jmsish.cli.doctor.stages import Approach
 from jmsish.cli.doctor.trials import TRIALS
@@ -108,10 +110,14 @@ def _examine(
     try:
         step(_approach, examination, target, options.get("ssl_context"), patience)
         limits = {"connect_timeout": patience, **scorecard.LIMITS, **options}
-        missing = step(_open, examination, url, limits)
+        told = step(_open, examination, url, limits)
     except Stop:
         return
-    if not arguments.no_trials:
+    router = scorecard.router_of(told)
+    if router and arguments.queue is None and not arguments.no_trials:
+        step(examination.add, Finding("trials", SKIPPED, scorecard.kept_by_none(router)))
+    elif not arguments.no_trials:
+        missing = scorecard.lacking(told)
         for trial in TRIALS:
             stage = Stage(url, limits, arguments.queue, patience)
             step(_try, examination, trial, stage, missing)
@@ -136,8 +142,8 @@ def _approach(
         raise last
 
 
-def _open(examination: Examination, url: str, options: dict[str, Any]) -> dict[str, str]:
-    """Log in and open; what the broker says of itself, and what it lacks.  Raises `Stop` where it does not let in."""
+def _open(examination: Examination, url: str, options: dict[str, Any]) -> ConnectionMetaData:
+    """Log in and open; what the broker says of itself.  Raises `Stop` where it does not let in."""
     try:
         with jmsish.connect(url, **options) as connection:
             told = connection.metadata
@@ -149,7 +155,7 @@ def _open(examination: Examination, url: str, options: dict[str, Any]) -> dict[s
     examination.add(Finding("broker", OK, f"{told.broker_product}{version}, profile {told.profile.name}"))
     offered = ", ".join(told.remote_capabilities) or "none offered"
     examination.add(Finding("capabilities", OK, offered))
-    return dict(told.missing)
+    return told
 
 
 def _why_not_open(error: JMSError) -> str:
@@ -165,7 +171,7 @@ def _why_not_open(error: JMSError) -> str:
     return ""
 
 
-def _try(examination: Examination, trial: Any, stage: Stage, missing: dict[str, str]) -> None:
+def _try(examination: Examination, trial: Any, stage: Stage, missing: Mapping[str, str]) -> None:
     result = scorecard.run_scenario(trial, stage, missing)
     kind = {scorecard.PASS: OK, scorecard.FAIL: FAILED, scorecard.NOT_SUPPORTED: MISSING}[result.result]
     examination.add(Finding(trial.name, kind, result.why or trial.title))
