@@ -84,6 +84,8 @@ class RouterNetwork:
     ) -> None:
         if transport not in TRANSPORTS:
             raise ValueError(f"transport must be one of {', '.join(TRANSPORTS)}, not {transport!r}")
+        if isinstance(multicast, str):
+            raise TypeError(f"multicast must be a list of prefixes, not {multicast!r}")
         names, self._edges = parse(line)
         self._configs = {name: dict((configs or {}).get(name, {})) for name in names}
         self._check(limits or {}, routes or {}, configs or {})
@@ -99,6 +101,9 @@ class RouterNetwork:
 
     def _check(self, *given: Mapping[str, Any]) -> None:
         limits, routes, configs = given
+        for prefix, route in routes.items():
+            if not isinstance(route, tuple) or len(route) != 2:  # noqa: PLR2004  # a router, and a URL
+                raise TypeError(f"routes[{prefix!r}] must be (router, url of the broker), not {route!r}")
         for name in (*limits, *configs, *(router for router, _ in routes.values())):
             if name not in self._configs:
                 raise ValueError(f"there is no router {name!r} in this network: {', '.join(self._configs)}")

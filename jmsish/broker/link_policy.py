@@ -56,6 +56,11 @@ class LinkDenied(Refusal):
         self.why = why
 
 
+def is_told(times: int) -> bool:
+    """Whether the log has a line for what happened so many times: the first ten, then the 100th, the 1,000th…."""
+    return times <= TOLD_EACH or 10 ** (len(str(times)) - 1) == times
+
+
 def note_denied(connection: ServerConnection | RouterConnection, link: Link, denied: Refusal) -> None:
     """Count a refused link, and tell the log: of the first of a connection each, then of the 100th, the 1,000th….
 
@@ -64,7 +69,7 @@ def note_denied(connection: ServerConnection | RouterConnection, link: Link, den
     grant = connection.grant
     connection.broker.denials.link_denied(grant.vhost, sender=not link.is_sender)
     connection.links_denied = times = connection.links_denied + 1
-    if times > TOLD_EACH and 10 ** (len(str(times)) - 1) != times:
+    if not is_told(times):
         return
     what = "receiver" if link.is_sender else "sender"
     who = f"the user {grant.user!r}, in the group {grant.group!r} of {grant.vhost!r}"

@@ -8,6 +8,7 @@ import pytest
 
 from jmsish.broker import BrokerConfig, ConfigurationError
 from jmsish.broker.config.network import ConnectorConfig, LinkRouteConfig, RouterConfig
+from jmsish.testing import RouterNetwork
 
 INTERIOR: dict[str, Any] = {"router": {"id": "INT.A", "mode": "interior"}}
 EDGE: dict[str, Any] = {"router": {"id": "EA1", "mode": "edge"}}
@@ -78,6 +79,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({**EDGE, **connector(name="a\nb")}, "name must be a text without control characters, not 'a\\nb'"),
     ({**EDGE, "connectors": [{"role": "edge"}]}, "url is missing: whom is it to dial?"),
     ({**EDGE, **connector(url="http://x")}, "url must be a URL like amqp://host:port, amqps://host:port or vm://name"),
+    ({**EDGE, **connector(url="amqps://x:1?jms.tls_ca=y")}, "neither a path nor options: 'amqps://x:1'"),
+    ({**EDGE, **connector(url="amqps://x/y#z")}, "neither a path nor options: 'amqps://x/y'"),
+    ({**EDGE, **connector(url="amqp://bob:12?word@x")}, "neither a path nor options: 'amqp://x'"),
     ({**EDGE, **connector(url="amqp://x:port")}, "url must have a port from 0 to 65535"),
     ({**EDGE, "connectors": [STORE["connectors"][0]] * 2}, "name 'store' is that of another connector"),
     ({**EDGE, "connectors": {"url": "amqp://x"}}, "connectors"),
@@ -104,3 +108,15 @@ def test_all_faults_are_told_at_once() -> None:
     with pytest.raises(ConfigurationError) as raised:
         BrokerConfig.from_mapping({**EDGE, **connector(role="uplink", name=""), **route(prefix=""), "adresses": {}})
     assert len(raised.value.errors) == 4, raised.value.errors
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"multicast": "news."}, "multicast must be a list of prefixes, not 'news.'"),
+        ({"routes": {"work.": "amqp://x"}}, r"routes\['work.'\] must be \(router, url of the broker\), not 'amqp://x'"),
+    ],
+)
+def test_a_network_of_wrong_arguments_is_refused(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        RouterNetwork("EA1-INT.A", **options)

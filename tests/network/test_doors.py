@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsish.broker import Broker, BrokerConfig
+from jmsish.broker.link_policy import is_told
 from jmsish.broker.network.node import RouterNode
 from tests.broker.world import Clock
 from tests.network.world import Network
@@ -184,3 +185,17 @@ def test_a_connector_that_is_closed_is_not_dialled_again() -> None:
     network.run()
     network.advance(5)
     assert not network["INT.A"].neighbours and not network["INT.B"].neighbours
+
+
+def test_who_is_refused_again_and_again_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    network = Network()
+    network.router("INT.A")
+    network.router("INT.B")
+    network.nodes["INT.B"].connector("wrong", "vm://INT.A", "inter-router")
+    network.nodes["INT.A"].router = "INT.B"  # a second router of one id
+    for _ in range(30):
+        network.run()
+        network.advance(2.0)
+    said = [record.getMessage() for record in caplog.records if "'INT.B' ends the connection" in record.getMessage()]
+    assert len(said) == 10 and "(10 times; further ones are told now and then)" in said[-1]
+    assert [count for count in range(1, 2001) if is_told(count)] == [*range(1, 11), 100, 1000]

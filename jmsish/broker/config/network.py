@@ -117,6 +117,8 @@ def connector_fault(url: str, role: str, router: RouterConfig) -> str | None:
         return f"url must have a port from 0 to 65535, and a host in quoted form where it needs that, not {shown!r}"
     if parts.scheme not in SCHEMES or not parts.netloc:
         return f"url must be a URL like amqp://host:port, amqps://host:port or vm://name, not {shown!r}"
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        return f"url has a host and a port, and neither a path nor options: {shown!r}"
     if not router.is_router:
         return "a connector is of use to a router only: give [router] an id and a mode, interior or edge"
     if role == "inter-router" and router.mode != "interior":
@@ -127,10 +129,11 @@ def connector_fault(url: str, role: str, router: RouterConfig) -> str | None:
 
 
 def shown_url(url: str) -> str:
-    """The URL without a password: what stands before the last ``@`` is left out, quoted as it should be or not; and of
-    what stands where the port should, all that is none."""
+    """The URL without a password: what stands before the last ``@`` is left out, quoted as it should be or not; so are
+    options, and of what stands where the port should, all that is none."""
     head, mark, rest = url.partition("//")
     shown = f"{head}{mark}{rest.rpartition('@')[2]}" if mark else url.rpartition("@")[2]
+    shown = re.split(r"[?#]", shown, maxsplit=1)[0]
     return re.sub(r"(//(?:\[[^\]]*\]|[^/:]+)):(?!\d{1,5}(?:/|$)).*", r"\1:…", shown, flags=re.DOTALL)
 
 

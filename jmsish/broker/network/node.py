@@ -22,7 +22,7 @@ from jmsish.broker.admission import Admission
 from jmsish.broker.authentication import Authentication
 from jmsish.broker.denials import Denials
 from jmsish.broker.greeting import REFUSED_PROPERTY, describe
-from jmsish.broker.link_policy import shortened
+from jmsish.broker.link_policy import TOLD_EACH, is_told, shortened
 from jmsish.broker.network.address import Address
 from jmsish.broker.network.connection import RouterConnection
 from jmsish.broker.network.connectors import Connector, Dial
@@ -54,6 +54,8 @@ UNREAD_LIMIT = 1 << 16
 """Octets of large messages that have come and not gone on, from which on a session's window is not opened."""
 HIGH_WATER = 1 << 18
 """Octets of a connection's output that nobody has taken off the wire, above which it is given no more."""
+REFUSALS_KNOWN = 1000
+"""Reasons for which neighbours were refused that are counted, the latest."""
 MESSAGES_A_STEP = 200
 """Of what waited and can leave, so many leave in a step, some milliseconds of work: others have their turn between."""
 CHANNEL_MAX = 65535
@@ -98,6 +100,7 @@ class RouterNode:
         self._timers = Timers()
         self._expected: list[tuple[Callable[[], bool], Future[None]]] = []
         self._numbers = count(1)
+        self._refusals: dict[str, int] = {}  # why neighbours were refused, and how often; the latest at the end
 
     # --- driven by the driver
 
@@ -322,8 +325,17 @@ class RouterNode:
         return error is None
 
     def refused(self, connection: RouterConnection, text: str) -> None:
-        """A neighbour was not let in, or is let go."""
-        _log.warning("the router %r ends the connection with %s: %s", self.router, connection.peer or "its peer", text)
+        """A neighbour was not let in, or is let go. One that dials again and again does not fill the disk: of the same
+        reason the first ten have a line, then the 100th, the 1,000th…."""
+        times = self._refusals.pop(text, 0) + 1
+        if len(self._refusals) >= REFUSALS_KNOWN:
+            del self._refusals[next(iter(self._refusals))]
+        self._refusals[text] = times
+        if not is_told(times):
+            return
+        more = f" ({times} times; further ones are told now and then)" if times >= TOLD_EACH else ""
+        peer = connection.peer or "its peer"
+        _log.warning("the router %r ends the connection with %s: %s%s", self.router, peer, text, more)
 
     def way_refused(self, connection: RouterConnection, address: str, error: AmqpError | None) -> None:
         """A neighbour takes no messages for an address that it has told, or no more."""
