@@ -207,7 +207,14 @@ class SessionFace(Creators):
 
 
 def check_mode(transacted: bool, acknowledge_mode: AcknowledgeMode) -> AcknowledgeMode:
-    """The mode of a new session; `transacted` goes before the mode, as in JMS."""
+    """The mode of a new session; `transacted` goes before the mode, as in JMS.
+
+    `TypeError` for a mode in the place of `transacted`, as one may have written in Java: it would count as true.
+    """
+    given: object = transacted
+    if isinstance(given, AcknowledgeMode):
+        said = f"acknowledge_mode=AcknowledgeMode.{given.name}"
+        raise TypeError(f"transacted must be true or false, not a mode: say {said}")
     mode = AcknowledgeMode(acknowledge_mode)
     return AcknowledgeMode.TRANSACTED if transacted else mode
 

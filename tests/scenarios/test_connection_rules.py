@@ -607,3 +607,10 @@ async def test_the_exception_listener_of_a_closed_connection(face: Face) -> None
     await connection.close()
     with pytest.raises(jmsish.IllegalStateError):
         connection.exception_listener = lambda error: None
+
+
+async def test_a_mode_in_the_place_of_transacted_is_refused(face: Face) -> None:
+    """`create_session(CLIENT)` of JMS 2.0 would count as transacted, and lose what is never committed."""
+    connection = await face.connect()
+    with pytest.raises(TypeError, match="transacted must be true or false, not a mode: say acknowledge_mode="):
+        await connection.create_session(jmsish.AcknowledgeMode.CLIENT)
