@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
+from secrets import token_hex
 from types import TracebackType
 from typing import Any, Final
+from urllib.parse import quote
 
 from jmsish.broker.network.doors import EDGE, INTER_ROUTER, INTERIOR, NORMAL
 from jmsish.embedded import EmbeddedBroker, Listener
@@ -93,6 +95,9 @@ class RouterNetwork:
         options = {} if clock is None else {"clock": clock}
         for name, config in self._configs.items():
             self._fill(name, config, limits or {}, routes or {}, tuple(multicast))
+        self._logins: dict[tuple[str, str], str] = {}
+        for near, far in self._edges:
+            self._let_in(near, far)
         self.routers = {
             name: NetworkRouter(name, transport, f"network-{number}.{name}", config, **options)
             for name, config in self._configs.items()
@@ -145,7 +150,18 @@ class RouterNetwork:
 
     def _join(self, near: str, far: str) -> None:
         role = EDGE if near.startswith("E") else INTER_ROUTER
-        self.routers[near].connector(self.routers[far].door(role), role=role, name=f"to {far}")
+        head, _, door = self.routers[far].door(role).partition("//")
+        self.routers[near].connector(f"{head}//{self._logins.get((near, far), '')}{door}", role=role, name=f"to {far}")
+
+    def _let_in(self, near: str, far: str) -> None:
+        """Where a router has users, its neighbour is one: by its own name, with the password it has there, or a new."""
+        config = self._configs[far]
+        if not config.get("users") and "users_file" not in config.get("authentication", {}):
+            return
+        users = config["users"] = dict(config.get("users", {}))
+        known = users.setdefault(near, {"password": token_hex(16)})
+        password = str(known.get("password", "")) if isinstance(known, Mapping) else ""  # what is wrong is told later
+        self._logins[near, far] = f"{quote(near, safe='')}:{quote(password, safe='')}@"
 
     def wait(self, timeout: float | None = 10.0) -> None:
         """Wait until the network is whole (again), the brokers of its link routes included.

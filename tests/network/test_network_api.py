@@ -385,3 +385,17 @@ def test_the_same_with_asyncio(stage: Stage, net: RouterNetwork) -> None:
             assert failed.value.condition == EXCEEDED
 
     asyncio.run(asyncio.wait_for(play(), PATIENCE))
+
+
+@pytest.mark.parametrize("transport", ["vm", "tcp"])
+def test_a_router_with_users_knows_its_neighbours(transport: str) -> None:
+    """They log in by their own names, so that a group may be theirs."""
+    config = {"users": {"alice": {"password": "secret"}}}
+    with RouterNetwork("EA1-INT.A-INT.B", transport=transport, configs={"INT.A": config, "INT.B": config}) as network:
+        assert [each.identity for each in network["INT.A"].connections() if each.container_id == "EA1"] == ["EA1"]
+        with jmsish.connect(network["INT.B"].url, username="alice", password="secret"):
+            pass
+        network.kill("INT.A")
+        network.revive("INT.A")
+        network.wait()
+    assert list(config["users"]) == ["alice"], "what was given is left as it was"
