@@ -77,9 +77,9 @@ class ClientConnection(Continuity):
         self.peer = peer
         """Whom we talk to, for error texts: host and port, or the broker's name."""
         self.now = 0.0
-        self.shift = 0.0
-        """By how much it is ahead of the time that the engine has, whose heartbeats are those of a real wire."""
         """Monotonic seconds, set by the driver before each step."""
+        self.shift = 0.0
+        """By how much `now` is ahead of the time that the engine has, whose heartbeats are those of a real wire."""
         self.sessions: set[ClientSession] = set()
         self.temporary = TemporaryNodes(self)
         self.own_session = OwnSession(self, self.temporary.forget)
