@@ -168,7 +168,16 @@ class ClientProducer(Reattaching):
             if self.post(payload, context):
                 return
             self.credited = Answer()
-            yield self.credited, deadline
+            try:
+                yield self.credited, deadline
+            except OperationTimeoutError as late:
+                raise self._no_credit() from late
+
+    def _no_credit(self) -> OperationTimeoutError:
+        lacked = "connection" if self.link is None else "credit"
+        whom = self.destination or "the anonymous producer"
+        text = f"there was no {lacked} for {whom} within send_timeout; nothing was sent"
+        return OperationTimeoutError(text, scope="link")
 
     def target_for(self, destination: Destination) -> Procedure[ClientProducer]:
         """The producer whose link takes a message for `destination` (itself, unless a relay is missing)."""

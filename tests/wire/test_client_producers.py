@@ -329,7 +329,7 @@ def test_a_send_without_credit_ends_by_its_timeout_and_sends_nothing() -> None:
     """What did not leave is no doubt: the outcome is known, and the next send goes out when credit comes."""
     peer = Posts(credit=0, send_timeout=5)
     producer = peer.to(peer.auto(), Queue("q"))
-    with pytest.raises(OperationTimeoutError) as caught:
+    with pytest.raises(OperationTimeoutError, match="no credit for queue://q within send_timeout; nothing") as caught:
         send(peer, producer)
     assert not caught.value.outcome_unknown and peer.posted == []
     peer.receiver().flow(10)
