@@ -373,7 +373,8 @@ class EngineSession(Endpoint):
         if self.incoming_left < window or not self.held_back:
             self.incoming_left = window
             self.incoming_end = (following + window) & _MASK
-        self.low_mark = window // 2
+        # Half of what was said: we may have room for more, of which the peer does not know any more.
+        self.low_mark = self.incoming_left - (window - window // 2)
         return following if known else None, window, self.next_outgoing_id, OUTGOING_WINDOW
 
     # -- dispositions --------------------------------------------------------------------------------------------------

@@ -32,8 +32,9 @@ __all__ = ["SHARE", "SHARED_WINDOWS", "Share", "agree", "pump"]
 SHARED_WINDOWS: Final = Symbol("shared-windows")
 """The property of an open that says so: true."""
 
-SHARE: Final = 32
-"""Frames of large messages that a session has under way at most."""
+SHARE: Final = 24
+"""Frames of large messages that a session has under way at most: 384 KiB of a router's, so that it holds under 1 MB
+with what has come, what is made for the next (`HIGH_WATER`), and uncounted there."""
 
 
 class Share:

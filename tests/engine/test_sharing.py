@@ -101,21 +101,26 @@ def test_a_session_begun_with_the_open_shares_too() -> None:
     assert session.share is not None and far.share is not None and session.share.widest == far.incoming_window
 
 
-def test_a_large_one_that_nobody_reads_holds_up_nobody() -> None:
-    """Of it no more comes than its share; of others, windows and windows."""
-    pair = Shared(incoming_window=WINDOW)
+@pytest.mark.parametrize("window", [16, 2 * SHARE, 4 * SHARE, WINDOW, 1024, 2048])
+def test_a_large_one_that_nobody_reads_holds_up_nobody(window: int) -> None:
+    """Of it no more comes than its share; of others, windows and windows.
+
+    Where the share is less than a quarter of the window, the receiver has room for more than it last said: what it said
+    is what counts, or the peer has used that up and hears of no other.
+    """
+    pair = Shared(incoming_window=window)
     (large, _), (small, _) = pair.joined("large"), pair.joined("small")
     large.send(LARGE)
     pair.carry()
     (delivery,) = pair.streams
     assert pair.far.held_back
     came = delivery.size
-    for number in range(5 * WINDOW):
+    for number in range(5 * window):
         small.send(b"%d" % number)
         if number % 50 == 0:
             pair.carry()
     pair.carry()
-    assert [each.payload for each in pair.whole] == [b"%d" % number for number in range(5 * WINDOW)]
+    assert [each.payload for each in pair.whole] == [b"%d" % number for number in range(5 * window)]
     assert delivery.size <= UNREAD + 2 * SHARE * FRAME and delivery.size == came
     assert pair.server.error is None and not pair.far.fault
 

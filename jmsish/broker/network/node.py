@@ -48,7 +48,7 @@ MAX_FRAME_SIZE = 1 << 14
 """An attach is one frame: a selector on its way to the broker of a link route may have so many octets."""
 INCOMING_WINDOW = 1024
 """Frames of a session that may come before the peer hears of a new window, where it shares windows (`sharing`): routers
-do, and the clients and brokers of this library. Of large messages that is half a mebioctet, which is what one on its
+do, and the clients and brokers of this library. Of large messages that is 384 KiB (`SHARE`), which is what one on its
 way through can make us hold while its receiver takes nothing."""
 UNREAD_LIMIT = 1 << 16
 """Octets of large messages that have come and not gone on, from which on a session's window is not opened."""
