@@ -11,8 +11,7 @@ import pytest
 import trustme
 
 from jmsish import EmbeddedBroker
-
-PATIENCE = 10.0
+from tests.network.clients import PATIENCE
 
 
 class Warnings(logging.Handler):
@@ -34,6 +33,24 @@ def warnings() -> Iterator[Warnings]:
     logging.getLogger("jmsish.broker").removeHandler(handler)
 
 
+def certified() -> tuple[trustme.CA, ssl.SSLContext]:
+    """An authority, and the TLS of a door with its certificate for 127.0.0.1."""
+    authority, server = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    return authority, server
+
+
+def trust(authority: trustme.CA, folder: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority.cert_pem.write_to_path(f"{folder}/ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", f"{folder}/ca.pem")
+
+
+def routers() -> tuple[EmbeddedBroker, EmbeddedBroker]:
+    """An interior and an edge that are not joined."""
+    interior = EmbeddedBroker(config={"router": {"id": "INT.A", "mode": "interior"}})
+    return interior, EmbeddedBroker(config={"router": {"id": "EA1", "mode": "edge"}})
+
+
 @pytest.mark.parametrize(
     ("trusted", "host", "why"),
     [
@@ -44,14 +61,10 @@ def warnings() -> Iterator[Warnings]:
 def test_an_uplink_says_which_certificate_it_did_not_accept(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch, warnings: Warnings, trusted: bool, host: str, why: str
 ) -> None:
-    authority = trustme.CA()
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(server)
+    authority, server = certified()
     if trusted:
-        authority.cert_pem.write_to_path(f"{tmp_path}/ca.pem")
-        monkeypatch.setenv("SSL_CERT_FILE", f"{tmp_path}/ca.pem")
-    interior = EmbeddedBroker(config={"router": {"id": "INT.A", "mode": "interior"}})
-    edge = EmbeddedBroker(config={"router": {"id": "EA1", "mode": "edge"}})
+        trust(authority, tmp_path, monkeypatch)
+    interior, edge = routers()
     with interior, edge:
         door = interior.listen(role="edge", ssl_context=server)
         url = f"amqps://{host}:{door.port}"
@@ -64,13 +77,9 @@ def test_an_uplink_says_which_certificate_it_did_not_accept(
 def test_an_uplink_over_tls_is_there_for_the_name_in_the_certificate(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    authority = trustme.CA()
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(server)
-    authority.cert_pem.write_to_path(f"{tmp_path}/ca.pem")
-    monkeypatch.setenv("SSL_CERT_FILE", f"{tmp_path}/ca.pem")
-    interior = EmbeddedBroker(config={"router": {"id": "INT.A", "mode": "interior"}})
-    edge = EmbeddedBroker(config={"router": {"id": "EA1", "mode": "edge"}})
+    authority, server = certified()
+    trust(authority, tmp_path, monkeypatch)
+    interior, edge = routers()
     with interior, edge:
         door = interior.listen(role="edge", ssl_context=server)
         edge.connector(f"amqps://127.0.0.1:{door.port}", role="edge")
@@ -78,8 +87,7 @@ def test_an_uplink_over_tls_is_there_for_the_name_in_the_certificate(
 
 
 def test_a_door_without_tls_is_told_by_name(warnings: Warnings) -> None:
-    interior = EmbeddedBroker(config={"router": {"id": "INT.A", "mode": "interior"}})
-    edge = EmbeddedBroker(config={"router": {"id": "EA1", "mode": "edge"}})
+    interior, edge = routers()
     with interior, edge:
         door = interior.listen(role="edge")
         edge.connector(f"amqps://127.0.0.1:{door.port}", role="edge")
