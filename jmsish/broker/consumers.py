@@ -65,8 +65,8 @@ class Consumer:
         """Send a message that is acquired for this consumer."""
         raise NotImplementedError
 
-    def show(self, payload: bytes, count: int, expires: float) -> None:
-        """Send a copy of a message that stays where it is."""
+    def show(self, payload: bytes, count: int, expires: float) -> bool:
+        """Send a copy of a message that stays where it is; False where it is more than the receiver takes."""
         raise NotImplementedError
 
     def drained(self) -> None:
@@ -299,16 +299,17 @@ def _show_next(queue: Queue, browser: Consumer, now: float) -> bool:
     if found is None:
         return False
     (minus_priority, number, index), payload, history = found
+    if queue.patience <= 0:
+        browser.searching = True
+        return False
     if browser.selects is not None:
-        if queue.patience <= 0:
-            browser.searching = True
-            return False
         queue.patience -= 1
     browser.next_place = (minus_priority, number, index + 1)
     if history is not None and history.expires and history.expires <= now:
         return True
     if browser.selects is None or matches(browser.selects, payload, history):
-        browser.show(payload, *((0, 0.0) if history is None else (history.count, history.expires)))
+        if not browser.show(payload, *((0, 0.0) if history is None else (history.count, history.expires))):
+            queue.patience -= 1
     return True
 
 

@@ -161,12 +161,15 @@ class OutgoingLink(Consumer):
         elif self.presettled:
             self.presettled_sent(delivery, entry)
 
-    def show(self, payload: bytes, count: int, expires: float) -> None:
+    def show(self, payload: bytes, count: int, expires: float) -> bool:
         if count or expires:
             payload = for_delivery(payload, count, expires, self.connection.broker.now())
+        if len(payload) > self._largest:
+            return False
         self._touched[self.connection] = None
         self.connection.room -= len(payload) + FRAME_ALLOWANCE
         self.link.send(payload, settled=self.presettled)
+        return True
 
     def presettled_sent(self, delivery: Delivery | None, entry: Entry) -> None:
         """A pre-settled message is sent, or its transaction committed: nothing stays acquired, once all frames left."""

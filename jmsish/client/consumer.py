@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from jmsish.client.answers import Answer
 from jmsish.client.arriving import begin_arrival
 from jmsish.client.attaching import what_is_missing, why_detached
-from jmsish.client.credit import LATE_ANSWER, CreditWindow
+from jmsish.client.credit import LATE_ANSWER, CreditWindow, line_up
 from jmsish.client.links import attach_consumer
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.reattaching import Reattaching
 from jmsish.client.waiting import waits_to_receive
-from jmsish.engine.codec import Reader, split_header
+from jmsish.engine.codec import Reader
 from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED
 from jmsish.engine.outcomes import RELEASED, AmqpError
 from jmsish.engine.streaming import want
@@ -39,11 +39,6 @@ Read = Callable[["Delivery"], object]
 
 UNREAD_ON_FAILURE = frozenset({AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK, AcknowledgeMode.NONE})
 """Where a body of the wrong type leaves its message unread."""
-
-
-def _priority_of(delivery: Delivery) -> int:
-    header = split_header(delivery.payload)[0]
-    return 4 if header is None else header.priority
 
 
 class ClientConsumer(CreditWindow, Reattaching):
@@ -142,11 +137,13 @@ class ClientConsumer(CreditWindow, Reattaching):
             self.session.connection.report(failure)
 
     def on_delivery(self, delivery: Delivery) -> None:
+        if self.failure is not None:
+            return  # it came behind what ended the link, and is the broker's still
         if self.closed and self.drained is None:
             self.session.ledger.dispose(delivery, RELEASED)
             return
         if self.buffer and self.by_priority:
-            self._line_up(delivery)
+            line_up(self.buffer, delivery)
         else:
             self.buffer.append(delivery)
         trace = self.session.connection.trace
@@ -161,14 +158,6 @@ class ClientConsumer(CreditWindow, Reattaching):
             self.session.prompt()
         if self.drained is not None:
             self.on_credit()
-
-    def _line_up(self, delivery: Delivery) -> None:
-        """Behind all of its priority and above (scenario 157)."""
-        buffer, priority = self.buffer, _priority_of(delivery)
-        at = len(buffer)
-        while at and _priority_of(buffer[at - 1]) < priority:
-            at -= 1
-        buffer.insert(at, delivery)
 
     def take(self) -> Delivery | None:
         """The next unread delivery that may be handed over; expired and over-delivered ones are disposed of here."""
@@ -328,9 +317,13 @@ class ClientConsumer(CreditWindow, Reattaching):
             self.replenish()
 
     def browse(self) -> Procedure[Delivery | None]:
-        """The next message to look at, or None; a stopped connection hides nothing from a browser."""
+        """The next message to look at, or None; a stopped connection hides nothing from a browser.
+
+        Raises what ended it before its end: who looks into a queue and is shown a part of it should know.
+        """
         self.session.check()
         while not self.closed:
+            self.check()
             delivery = self._next()
             if delivery is not None:
                 if self._is_new(delivery):
@@ -339,7 +332,7 @@ class ClientConsumer(CreditWindow, Reattaching):
             yield from self.session.connection.until_online()
             self.replenish()
             yield from self._drain()
-            if not self.buffer and not self.renewed:
+            if not (self.buffer or self.renewed or self.failure is not None):
                 break
         return None
 

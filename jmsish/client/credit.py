@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from jmsish.client.answers import Answer
 from jmsish.client.procedures import Procedure, settle
+from jmsish.engine.codec import split_header
 from jmsish.engine.streaming import want
 from jmsish.errors import OperationTimeoutError
 from jmsish.profiles.profile import DRAIN
@@ -37,6 +38,19 @@ LATE_ANSWER = 0.01
 Artemis has an answer still to a drain that was used up; where it meets the next drain, that brings nothing though there
 are messages, and the one behind it may meet the next answer.  Credit without a drain has nothing to fear from them.
 """
+
+
+def line_up(buffer: deque[Delivery], delivery: Delivery) -> None:
+    """Into the buffer, behind all of its priority and above (scenario 157)."""
+    priority, at = _priority_of(delivery), len(buffer)
+    while at and _priority_of(buffer[at - 1]) < priority:
+        at -= 1
+    buffer.insert(at, delivery)
+
+
+def _priority_of(delivery: Delivery) -> int:
+    header = split_header(delivery.payload)[0]
+    return 4 if header is None else header.priority
 
 
 class CreditWindow:

@@ -25,6 +25,7 @@ from jmsish.client.answers import Answer
 from jmsish.client.links import OUTCOMES
 from jmsish.client.procedures import Interrupted, Procedure, fail, settle
 from jmsish.engine.codec import MESSAGE_ID, peek_properties
+from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED
 from jmsish.engine.outcomes import (
     ACCEPTED,
     Accepted,
@@ -43,6 +44,7 @@ from jmsish.errors import (
     JMSError,
     JMSSecurityError,
     OperationTimeoutError,
+    SendRejectedError,
     TransactionInDoubtError,
     TransactionRolledBackError,
     UnsupportedFeatureError,
@@ -55,6 +57,9 @@ if TYPE_CHECKING:
 NONE, DECLARING, DECLARED, DISCHARGING = range(4)
 
 LOCAL_TRANSACTIONS = "amqp:local-transactions"
+
+LARGEST_CONTROL = len(encode_control(Discharge(bytes(32), True)))
+"""Octets of a discharge, with an id as long as any (Part 4, 4.5.8)."""
 
 _log = logging.getLogger("jmsish.client")
 
@@ -140,6 +145,12 @@ class TransactionController:
             link.context = None
             link.detach(closed=True)
             self.lost(UnsupportedFeatureError("the broker's coordinator has no local transactions", scope="link"))
+            return
+        if 0 < link.remote_max_message_size < LARGEST_CONTROL:
+            limit = link.remote_max_message_size
+            link.context = None
+            link.detach(closed=True)
+            self.lost(no_room(limit))
             return
         settle(self.attached)
 
@@ -358,6 +369,17 @@ def _message_id(payload: bytes) -> str | None:
     """The id of a message as the application knows it, or None."""
     found = peek_properties(payload, MESSAGE_ID)[0] if payload else None
     return found if isinstance(found, str) else None
+
+
+def no_room(limit: int) -> SendRejectedError:
+    """What a transaction meets whose commit might be more than the broker takes of any message."""
+    return SendRejectedError(
+        f"the broker has no transactions for this session: a commit has up to {LARGEST_CONTROL} octets, "
+        f"the broker takes {limit} at most",
+        scope="link",
+        condition=MESSAGE_SIZE_EXCEEDED,
+        info={"message-size": LARGEST_CONTROL, "max-message-size": limit},
+    )
 
 
 def no_coordinator(reason: str, condition: str | None) -> JMSError:

@@ -92,9 +92,10 @@ class Taker(Consumer):
             self.given(self, entry)
         self.held.append(entry)
 
-    def show(self, payload: bytes, count: int, expires: float) -> None:
+    def show(self, payload: bytes, count: int, expires: float) -> bool:
         self.credit -= 1
         self.shown.append(payload.decode())
+        return True
 
     def drained(self) -> None:
         self.answers += 1

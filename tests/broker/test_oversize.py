@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jmsish.broker.choosing import SLICE
 from jmsish.broker.guests import FAREWELL
 from jmsish.engine.outcomes import ACCEPTED, AmqpError, Declare, Rejected, Source, Target, TransactionalState
 from jmsish.engine.values import encode_described, encode_string
@@ -143,6 +144,40 @@ def test_what_a_receiver_announces_is_obeyed_when_sending_to_it() -> None:
     small, sender = peer.receiver(credit=5, max_message_size=300), peer.sender()
     assert post(sender, LIMIT) == [ACCEPTED] and post(sender, 300) == [ACCEPTED]
     assert [len(delivery.payload) for delivery in small.take()] == [300]
+
+
+def test_a_browser_is_not_shown_what_is_more_than_it_takes() -> None:
+    """It would have to end the link for it, and would never see what is behind."""
+    world = limited()
+    peer = world.connect()
+    sender = peer.sender()
+    for size in (100, LIMIT, 300, 301, 200):
+        assert post(sender, size) == [ACCEPTED]
+    browser = peer.receiver(distribution_mode="copy", max_message_size=300)
+    browser.flow(4, drain=True)
+    assert [len(delivery.payload) for delivery in browser.take()] == [100, 300, 200]
+    assert browser.link.credit == 0 and world.depth() == (5, 0)
+
+
+def test_what_a_browser_is_not_shown_holds_nobody_up() -> None:
+    """A slice of a deep queue at a time, as where it selects."""
+    world = limited()
+    peer = world.connect()
+    sender = peer.sender()
+    for _ in range(SLICE + 1):
+        if not sender.link.credit:
+            world.run()
+        sender.transfer(sized(LIMIT))
+    post(sender, 300)
+    browser = peer.receiver(distribution_mode="copy", max_message_size=300)
+    browser.flow(5, run=False)
+    peer.speak()
+    world.broker.step()
+    assert world.broker.unfinished
+    peer.hear()
+    assert browser.arrived == []
+    world.run()
+    assert [len(delivery.payload) for delivery in browser.take()] == [300]
 
 
 # -- where it is announced ---------------------------------------------------------------------------------------------

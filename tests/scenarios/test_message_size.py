@@ -226,6 +226,18 @@ async def test_a_consumer_gets_nothing_over_its_own_limit(face: Face) -> None:
     await expect(await session.create_consumer(session.create_queue("orders")), f"{LARGE} none")
 
 
+async def test_a_browser_passes_over_what_is_over_its_limit(face: Face) -> None:
+    play = await stage(face, "auto", max_message_size=LIMIT)
+    producer = await play.session.create_producer(play.destination)
+    for body in ("m1", LARGE, "m2"):
+        await producer.send(body)
+    for _ in range(2):
+        browser = await play.session.create_browser(play.destination)
+        assert [message.body async for message in browser] == ["m1", "m2"]
+        await browser.close()
+    await play.queue.holds(3)
+
+
 async def test_every_topic_subscriber_or_none(face: Face) -> None:
     play = await limited(face)
     topic = play.session.create_topic("news")

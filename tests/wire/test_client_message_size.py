@@ -11,6 +11,7 @@ from jmsish.client.consumer import ClientConsumer
 from jmsish.client.producer import ClientProducer, Completion
 from jmsish.client.sending import StreamedSend
 from jmsish.client.subscriptions import Subscription
+from jmsish.client.transaction import LARGEST_CONTROL
 from jmsish.destination import Queue, Topic
 from jmsish.engine.link import Link
 from jmsish.engine.outcomes import AmqpError, Rejected
@@ -313,3 +314,36 @@ def test_of_a_durable_subscription_the_link_is_detached_and_not_closed() -> None
     peer.pump()
     [detach] = [frame for frame in peer.frames if frame.name == "detach"]
     assert not detach.closed and detach.condition == EXCEEDED
+
+
+@pytest.mark.parametrize("sizes", [(LIMIT + 1,), (100, LIMIT + 1, 100), (100, 100, LIMIT + 1)])
+def test_a_browser_that_got_too_much_says_so_and_not_that_this_is_all(sizes: tuple[int, ...]) -> None:
+    """What came before it may be shown first; what came behind it is not."""
+    peer = Peer(max_message_size=LIMIT)
+    browser = ClientConsumer(peer.session(AcknowledgeMode.AUTO), Queue("q"), prefetch=10, browsing=True)
+    peer.run(browser.session.add_consumer(browser))
+    peer.messages += [sized(size) for size in sizes]
+    peer.pump()
+    for _ in range(2):
+        with pytest.raises(JMSError, match="more than 300 octets") as caught:
+            while peer.run(browser.browse()) is not None:
+                pass
+        assert caught.value.condition == EXCEEDED
+
+
+@pytest.mark.parametrize(("limit", "enough"), [(1, False), (LARGEST_CONTROL - 1, False), (LARGEST_CONTROL, True)])
+def test_a_limit_below_a_commit_is_told_before_a_transaction_begins(limit: int, enough: bool) -> None:
+    """Such a broker would close the connection at the first of it; other sessions are as good as before."""
+    peer = Peer()
+    peer.answer_attach = lambda link: link.attach(max_message_size=limit)
+    if enough:
+        peer.session(AcknowledgeMode.TRANSACTED)
+        assert peer.declared == 1
+        return
+    with pytest.raises(SendRejectedError, match=f"the broker takes {limit} at most") as caught:
+        peer.session(AcknowledgeMode.TRANSACTED)
+    assert caught.value.info == {"message-size": LARGEST_CONTROL, "max-message-size": limit}
+    assert [frame for frame in peer.frames if frame.name == "transfer"] == []
+    peer.answer_attach = Link.attach
+    peer.messages = [message(1)]
+    assert peer.receive(peer.consumer(peer.session(AcknowledgeMode.AUTO)), 1) == [message(1)]
