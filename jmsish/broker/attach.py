@@ -164,8 +164,9 @@ def _read(connection: ServerConnection, link: Link, queue: Queue, copies: bool, 
 
 
 def _answer_on(connection: ServerConnection, link: Link, source: Source, own: ManagementNode) -> OutgoingLink:
-    """The answers of a node of the broker's own, by a queue of the link's own."""
-    queue = connection.make_temporary(link, NodeWishes(exclusive=True))
+    """The answers of a node of the broker's own, by a queue of the link's own: none of those that are counted, for who
+    manages a broker that has all the queues it may have has to be heard."""
+    queue = connection.make_temporary(link, NodeWishes(exclusive=True, listed=False))
     assert isinstance(queue, Queue)
     own.receives(connection, link, queue)
     link.snd_settle_mode = link.remote_snd_settle_mode

@@ -49,6 +49,8 @@ class NodeWishes:
     topic: bool = False
     exclusive: bool = False
     """Only the connection that makes it receives from it."""
+    listed: bool = True
+    """It is one of the queues, by a name that others may use."""
     type: str = TOPIC
     """Of an exchange."""
     durable: bool = False
@@ -74,7 +76,9 @@ class NodeWishes:
         durable = bool(flags["durable"])
         lifetime = _lifetime(asked, durable, granted)
         _note_modes(asked, topic, granted)
-        wishes = cls(topic, exclusive or bool(flags["exclusive"]), TOPIC, durable, None, lifetime, granted)
+        wishes = cls(
+            topic, exclusive or bool(flags["exclusive"]), durable=durable, lifetime=lifetime, properties=granted
+        )
         return wishes._with_exchange(asked, granted, exchanges) if topic else wishes
 
     def _with_exchange(self, asked: Mapping[Any, Any], granted: dict[Any, Any], exchanges: Exchanges) -> NodeWishes:

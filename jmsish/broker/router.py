@@ -137,6 +137,8 @@ class Router:
         node: Queue | Exchange
         if wishes.topic:
             node = self.exchanges.make(name, wishes.type, wishes.exchange_settings, owner)
+        elif not wishes.listed:
+            return Queue(name, wishes.queue_settings, self._home, owner)
         else:
             self.check_room()
             node = self._make(name, wishes.queue_settings, owner)

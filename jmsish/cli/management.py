@@ -152,13 +152,24 @@ def print_table(rows: list[tuple[str, ...]]) -> None:
 
 
 class Management:
-    """Requests to the management node over a session of its own."""
+    """Requests to the management node over a session of its own.
 
-    def __init__(self, session: jmsish.Session, answers: jmsish.Destination) -> None:
+    The answers come by a link from the node itself: that takes no queue, nor the right to make one.
+    """
+
+    def __init__(self, session: jmsish.Session) -> None:
         self.session = session
-        self.answers = answers
-        self.producer = session.create_producer(session.create_queue(ADDRESS))
-        self.consumer = session.create_consumer(answers)
+        node = session.create_queue(ADDRESS)
+        self.producer = session.create_producer(node)
+        self.consumer = session.create_consumer(node)
+
+    @property
+    def answers(self) -> jmsish.Destination:
+        """Where answers are wanted: what is for the target of a link that receives from the node comes by that link."""
+        link = self.consumer._core.link
+        if link is None:
+            raise CommandError("the broker's management node does not answer any more")
+        return self.session.create_queue(link.name)
 
     def ask(
         self,
@@ -187,10 +198,9 @@ class Management:
         return answer.body
 
     def rows(self, kind: str) -> list[dict[str, Any]]:
-        """The attributes of each entity of a type, but those that are there for these questions only."""
+        """The attributes of each entity of a type."""
         table = self.ask("QUERY", "org.amqp.management", entityType=kind)
-        rows = [dict(zip(table["attributeNames"], row, strict=True)) for row in table["results"]]
-        return [row for row in rows if row["name"] != self.answers.name]
+        return [dict(zip(table["attributeNames"], row, strict=True)) for row in table["results"]]
 
 
 def is_router(management: Management) -> bool:
@@ -203,6 +213,6 @@ def is_router(management: Management) -> bool:
 def node(connection: jmsish.Connection) -> Iterator[Management]:
     session = connection.create_session()
     try:
-        yield Management(session, session.create_temporary_queue())
+        yield Management(session)
     except jmsish.InvalidDestinationError as error:
         raise CommandError(f"the broker has no management node: {error}") from error

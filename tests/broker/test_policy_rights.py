@@ -255,6 +255,25 @@ def test_max_queues_refuses_the_next_one_however_it_would_be_made() -> None:
     assert not peer.sender("three").detached
 
 
+def test_who_manages_needs_no_queue_and_no_right_to_make_one() -> None:
+    """A broker with all the queues it may have, and a group that may make none, are managed as others are."""
+    made = World({"policy": {"max_queues": 1}, "queues": {"one": {}},
+                  **config(may_manage=True, may_create=False, allow_dynamic_source=False, sources=[], targets=[])})
+    peer = made.connect()
+    answers = peer.receiver("$management", credit=9, target=Target(address="me"))
+    sender = peer.sender("$management")
+    sender.send_octets(request("DELETE", "queue", name="one", reply_to="me"))
+    sender.send_octets(request("QUERY", "queue", reply_to="me"))
+    deleted, queried = (ReceivedMessage(delivery.payload) for delivery in answers.take())
+    assert deleted.application_properties()["statusCode"] == 204
+    assert queried.body()[1]["results"] == [] == made.broker.queues(), "nor is there a queue that others could see"
+    assert made.connect().receiver("$management").detached is False
+    answers.detach()
+    again = peer.receiver("$management", credit=9, target=Target(address="me"))
+    sender.send_octets(request("QUERY", "queue", reply_to="me"))
+    assert len(again.take()) == 1
+
+
 def test_max_queues_does_not_lose_dead_letters() -> None:
     made = limited(max_queues=1)
     made.broker.declare_queue("one", max_delivery_attempts=1)

@@ -129,3 +129,20 @@ def test_what_cannot_be_done_is_said(broker: jmsish.EmbeddedBroker, complaint: C
         assert status == 1 and says in line
     assert complaint("create", broker.url, "q", "colour")[0] == 2
     assert broker.queues() == []
+
+
+def test_who_may_manage_needs_no_other_right(run: Run) -> None:
+    """As in the group of operators on the page about policy: no temporary queues, and here no queue more."""
+    operators = {"users": ["carol"], "remote_hosts": ["*"], "may_manage": True}
+    config = {
+        "policy": {"max_queues": 1},
+        "vhosts": {"$default": {"groups": {"operators": operators}}},
+        "queues": {"orders": {}},
+    }
+    with jmsish.EmbeddedBroker(config=config) as broker:
+        rows = [json.loads(line) for line in run("list", broker.url, "--json", "--username", "carol").splitlines()]
+        assert [row["name"] for row in rows if row["type"] == "queue"] == ["orders"]
+        run("update", broker.url, "orders", "max_messages=5", "--username", "carol")
+        assert "orders" in run("topology", broker.url, "--username", "carol")
+        run("delete", broker.url, "orders", "--username", "carol")
+        assert broker.queues() == [] and broker.policy.denials.links_denied == 0
