@@ -312,7 +312,7 @@ def _check_name(name: str) -> str:
 def _read_config(config: Config | None) -> Mapping[str, Any] | None:
     if isinstance(config, (str, os.PathLike)):
         try:
-            found: dict[str, Any] = tomllib.loads(Path(config).read_text(encoding="utf-8"))
+            found: dict[str, Any] = tomllib.loads(Path(config).read_text(encoding="utf-8-sig"))
         except ValueError as error:  # not UTF-8, or not TOML
             raise ValueError(f"{os.fspath(config)}: {error}") from error
         return found

@@ -10,7 +10,7 @@ from jmsish.broker.broker import Broker
 from jmsish.broker.denials import Denials
 from jmsish.broker.grants import Grant
 from jmsish.broker.network.node import RouterNode
-from jmsish.broker.remote_hosts import INSIDE
+from jmsish.broker.remote_hosts import INSIDE, host_said
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.errors import JMSSecurityError
 
@@ -20,9 +20,9 @@ _T = TypeVar("_T")
 class Policy:
     """Who may come in and what they may do.
 
-    Settings are those of the configuration, by the same names and checked in the same way. A change holds for the
-    connections that are opened after it; those that are open keep what they were granted. Names that are not there, and
-    settings that are wrong, raise ``ValueError``, which names all of them.
+    Settings are those of the configuration, by the same names and checked in the same way; ``None`` takes one back to
+    what holds where nothing is said. What is granted to a connection is granted when it opens: those that are open keep
+    it. Names that are not there, and settings that are wrong, raise ``ValueError``, which names all of them.
     """
 
     __slots__ = ("_broker", "_driver")
@@ -37,7 +37,9 @@ class Policy:
         return self._call(self._broker.admission.described)
 
     def change(self, **settings: Any) -> None:
-        """Change some of what holds for the whole broker."""
+        """Change some of what holds for the whole broker. Sizes and the virtual host are of connections to come; how
+        many connections and queues there may be, and what holds for transactions, is asked anew from now on.
+        """
         self._call(lambda: self._broker.change_policy(settings))
 
     def vhosts(self) -> list[str]:
@@ -75,10 +77,12 @@ class Policy:
     def grant(self, user: str, *, host: str = INSIDE, vhost: str | None = None) -> Grant:
         """What a connection of this user would be granted now; :class:`~jmsish.errors.JMSSecurityError` says why none.
 
-        ``host`` is the address it comes from, ``vhost`` the hostname it asks for.
+        ``host`` is the address it comes from, or ``localhost``; ``vhost`` the hostname it asks for. ``ValueError`` for
+        a host by another name: such names are not looked up.
         """
+        place = host_said(host)
         try:
-            return self._call(lambda: self._broker.admission.decide(user, host, vhost))
+            return self._call(lambda: self._broker.admission.decide(user, place, vhost))
         except Denied as denied:
             raise JMSSecurityError(str(denied)) from None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
 from functools import cache
+from sys import float_info
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -98,7 +99,7 @@ def seconds(*, optional: bool, per_second: int = 1) -> Kind:
             value = value.total_seconds()
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError(f"{name} is a number of seconds or a timedelta, not {value!r}")
-        if not 0 <= value < float("inf"):
+        if not 0 <= value <= float_info.max:
             raise ValueError(f"{name}={value} is out of range (0 or more seconds)")
         return value
 

@@ -10,6 +10,7 @@ An address that has wildcards itself, as a subscription to many topics has, is a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +19,8 @@ from jmsish.broker.patterns import ANY, ONE, Node, added, covers, found, has_wil
 
 USER: Final = "${user}"
 """What stands for the user's name."""
+_PLACES: Final = re.compile(r"\$\{[^}]*\}")
+"""What looks like it."""
 REST: Final = "*"
 """At the end of an item of a list: any rest."""
 
@@ -44,6 +47,9 @@ def check_pattern(pattern: str) -> None:
 def _check_user(text: str) -> None:
     if not text:
         raise ValueError("an address is not empty")
+    unknown = [name for name in _PLACES.findall(text) if name != USER]
+    if unknown:
+        raise ValueError(f"{text!r}: there is no {unknown[0]}, only {USER}, the name of who is connected")
     if text.count(USER) > 1:
         raise ValueError(f"{text!r}: {USER} is allowed once")
 

@@ -23,9 +23,10 @@ from jmsish.broker.config.vhosts import read_group, read_vhost
 from jmsish.broker.denials import Denials
 from jmsish.broker.grants import Grant
 from jmsish.broker.hostnames import Hostnames
+from jmsish.broker.names import check_text
 from jmsish.broker.policy import near_miss
 from jmsish.broker.refusals import RESOURCE_LIMIT_EXCEEDED
-from jmsish.broker.vhosts import DEFAULT, IMPLIED_GROUP, OPEN_VHOST, UNLIMITED, GroupSettings, VhostSettings
+from jmsish.broker.vhosts import IMPLIED_GROUP, OPEN_VHOST, UNLIMITED, GroupSettings, VhostSettings
 from jmsish.engine.outcomes import AmqpError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Admission:
         self.vhosts: Mapping[str, VhostSettings] = {}
         self._hostnames = Hostnames({})
         self._present: dict[str, Present] = {}
-        self._replace(config.vhosts or {config.default_vhost or DEFAULT: OPEN_VHOST})
+        self._replace(config.vhosts or {config.default_vhost: OPEN_VHOST})
 
     def present(self, vhost: str) -> Present:
         """Who is connected to a virtual host."""
@@ -163,13 +164,14 @@ class Admission:
         ``fresh`` says whether it has to be new. ``ValueError`` (:class:`ConfigurationError`) for what is wrong,
         ``LookupError`` where it is there already, or is not.
         """
+        faults = Faults()
+        with faults.caught():
+            check_text(name, "a virtual host")
+        faults.check()
         before = self._known(name, fresh)
         written = {} if before is None else {**before.described(), "groups": _written(before)}
-        faults = Faults()
-        read = read_vhost(Table({**written, **settings}, f"[vhosts.{name}]", faults))
+        read = read_vhost(Table(_changed(written, settings), f"[vhosts.{name}]", faults))
         faults.found += Hostnames.faults({**self._names(), name: read.aliases})
-        if not name:
-            faults.add("a virtual host needs a name")
         faults.check()
         self._replace({**self.vhosts, name: read})
 
@@ -188,15 +190,13 @@ class Admission:
         written = {} if name not in groups else groups[name].described()
         for listed, pattern in (("sources", "source_pattern"), ("targets", "target_pattern")):
             for said, other in ((listed, pattern), (pattern, listed)):
-                if said in settings and other not in settings:
+                if settings.get(said) is not None and other not in settings:
                     written.pop(other, None)  # the other form of the same gives way
         faults = Faults()
-        where = f"[vhosts.{vhost}.groups.{name}]"
-        read_group(Table({**written, **settings}, where, faults))
-        if not name:
-            faults.add("a group needs a name")
+        changed = _changed(written, settings)
+        read_group(Table(changed, f"[vhosts.{vhost}.groups.{name}]", faults))
         faults.check()
-        self.put_vhost(vhost, {"groups": {**_written(self.vhosts[vhost]), name: {**written, **settings}}})
+        self.put_vhost(vhost, {"groups": {**_written(self.vhosts[vhost]), name: changed}})
 
     def delete_group(self, vhost: str, name: str) -> None:
         """Take a group away. ``LookupError`` where there is none."""
@@ -214,7 +214,7 @@ class Admission:
     def change(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Change what holds for the whole broker; what was changed, by the fields of the configuration."""
         faults = Faults()
-        table = Table({**self.described(), **settings}, "[policy]", faults)
+        table = Table(_changed(self.described(), settings), "[policy]", faults)
         table.check_keys(GLOBAL_KEYS)
         read = read_global(table)
         faults.check()
@@ -269,6 +269,11 @@ def granted(config: BrokerConfig, vhost: str, settings: VhostSettings, name: str
         sources=group.sources.decision(user),
         targets=group.targets.decision(user),
     )
+
+
+def _changed(before: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings and what is changed of them; None takes one back to what holds where nothing is said."""
+    return {name: value for name, value in {**before, **settings}.items() if value is not None}
 
 
 def _written(settings: VhostSettings) -> dict[str, dict[str, Any]]:

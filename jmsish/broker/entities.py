@@ -156,7 +156,7 @@ class QueueKind(Kind["Broker"]):
 
 
 def _settings(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by our names."""
+    """Settings by our names; null stands for what a queue has where nothing is said."""
     found: dict[str, Any] = {}
     for key, value in attributes.items():
         if key in _FOREIGN_SETTINGS:
@@ -164,7 +164,8 @@ def _settings(attributes: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = 0 if value == -1 else values.get(value, value) if isinstance(value, str) else value
         else:
             found[key] = value
-    return {key: plain(value, type(getattr(DEFAULT_SETTINGS, key, None))) for key, value in found.items()}
+    usual = {key: getattr(DEFAULT_SETTINGS, key, None) for key in found}
+    return {key: usual[key] if value is None else plain(value, type(usual[key])) for key, value in found.items()}
 
 
 def plain(value: Any, wanted: type) -> Any:
@@ -172,8 +173,17 @@ def plain(value: Any, wanted: type) -> Any:
     if isinstance(value, str):
         if wanted is bool:
             return {"true": True, "false": False}.get(value.lower(), value)
+        if wanted is float:
+            return _float_of(value)
         return int(value) if wanted is int and value.isascii() and value.isdigit() else value
     return int(value) if type(value) is not bool and isinstance(value, int) else value
+
+
+def _float_of(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text  # which is refused, as what it is
 
 
 def _checked(settings: dict[str, Any], name: str) -> dict[str, Any]:

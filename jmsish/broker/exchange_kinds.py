@@ -123,8 +123,8 @@ class ExchangeKind(Kind["Broker"]):
                     types.add(value if isinstance(value, str) else repr(value))
             elif key in _FOREIGN_SETTINGS:
                 settings.update(_translated(key, value))
-            elif value == "" and key in _CHANGEABLE:
-                settings[key] = None
+            elif value is None or (value == "" and key in _CHANGEABLE):
+                settings[key] = getattr(DEFAULT_EXCHANGE_SETTINGS, key, None)
             else:
                 settings[key] = plain(value, type_of(key))
         if len(types) > 1:

@@ -45,7 +45,7 @@ class Hostnames:
         """Give a virtual host one name; what is wrong with it."""
         key = _plain(name)
         if not key:
-            return [f"the alias '' of the virtual host {vhost!r} is blank"]
+            return [f"{what} {vhost!r} is blank"]
         if has_wildcard(key):
             try:
                 pattern = normalised(key)
@@ -74,8 +74,13 @@ class Hostnames:
 
 
 def _plain(name: str) -> str:
-    """One spelling for all of a hostname: in small letters, without the dot of the root, in ASCII (RFC 3490, 4.1)."""
+    """One spelling for all of a hostname: in small letters, without the dot of the root, in ASCII (RFC 3490, 4.1).
+
+    Some clients put an address of IPv6 into brackets, as in a URL.
+    """
     name = name.lower().removesuffix(".")
+    if name.startswith("[") and name.endswith("]") and ":" in name:
+        name = name[1:-1]
     if name.isascii():
         return name
     try:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from math import log
+from sys import float_info
 from typing import Any
 
 from jmsish.broker.names import check_queue_name
@@ -15,6 +16,9 @@ OVERFLOWS = ("reject", "drop-head", "block")
 UNROUTABLE = ("discard", "reject", "release")
 A_YEAR = 366 * 86_400.0
 """The longest delay of a redelivery where none is set."""
+LARGEST_FLOAT = float_info.max
+LARGEST_LONG = (1 << 63) - 1
+"""What a count may be: what is asked for it is told as an AMQP long."""
 
 
 def near_miss(name: str, known: tuple[str, ...]) -> str:
@@ -128,11 +132,18 @@ def _check_count(name: str, value: object) -> None:
         raise TypeError(f"{name} must be a whole number, not {value!r}")
     if value < 0:
         raise ValueError(f"{name} must be 0 (no limit) or more, not {value}")
+    if value > LARGEST_LONG:
+        raise ValueError(f"{name} must be {LARGEST_LONG} at most, not {value}")
 
 
-def _check_number(name: str, value: object, least: int, wanted: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value < float("inf"):
+def _check_number(name: str, value: Any, least: int, wanted: str) -> None:
+    if not is_number(value) or value < least:
         raise ValueError(f"{name} must be {wanted}, not {value!r}")
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number that a float can be: neither infinite nor none, nor a whole one that is too large."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -LARGEST_FLOAT <= value <= LARGEST_FLOAT
 
 
 SETTING_NAMES = tuple(field.name for field in fields(QueueSettings))

@@ -12,10 +12,14 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from jmsish.broker.asked import unpacked
+from jmsish.broker.config import BrokerConfig
 from jmsish.broker.config.limits import GLOBAL_KEYS
 from jmsish.broker.config.vhosts import GROUP_KEYS, VHOST_KEYS
 from jmsish.broker.denials import Denials, VhostDenials
-from jmsish.broker.entities import BAD_REQUEST, CONFLICT, NOT_FOUND, Kind, Refused
+from jmsish.broker.entities import BAD_REQUEST, CONFLICT, NOT_FOUND, Kind, Refused, plain
+from jmsish.broker.policy import LARGEST_LONG
+from jmsish.broker.vhosts import RIGHTS, GroupSettings, VhostSettings
+from jmsish.types import ULong
 
 if TYPE_CHECKING:
     from jmsish.broker.admission import Admission
@@ -27,6 +31,17 @@ _OF_PARTS: Final = frozenset({
     "aliases", "groups", "users", "remote_hosts", "sources", "targets", "source_pattern", "target_pattern",
 })  # fmt: skip
 """Attributes that are lists or maps; who has flat bodies only sends them as texts in JSON."""
+_WANTED: Final[dict[str, type]] = {
+    **dict.fromkeys((*VHOST_KEYS, *GROUP_KEYS), int),  # a limit that is unset has no value to be seen by
+    **{
+        key: type(getattr(usual, key))
+        for usual in (BrokerConfig(), VhostSettings(), GroupSettings())
+        for key in (*GLOBAL_KEYS, *VHOST_KEYS, *GROUP_KEYS)
+        if getattr(usual, key, None) is not None
+    },
+    **dict.fromkeys(RIGHTS, bool),
+}
+"""Of each attribute the type that it has, where it is a text: some clients send all as texts."""
 
 
 class Policed(Protocol):
@@ -63,7 +78,7 @@ class PolicyKind(Kind["Policed"]):
     def describe(self, entity: Policed) -> dict[str, Any]:
         named = {"name": entity.name, "identity": entity.name, "type": self.name}
         counters = {name: getattr(entity.denials, name) for name in _GLOBAL_COUNTERS}
-        return {**named, **entity.admission.described(), **counters}
+        return {**named, **_told(entity.admission.described()), **counters}
 
 
 class VhostKind(Kind["Policed"]):
@@ -110,8 +125,8 @@ class VhostKind(Kind["Policed"]):
             "name": name,
             "identity": name,
             "type": self.name,
-            **vhost.described(),
-            "groups": {key: each.described() for key, each in vhost.groups.items()},
+            **_told(vhost.described()),
+            "groups": {key: _told(each.described()) for key, each in vhost.groups.items()},
             **asdict(broker.denials.vhost(name)),
             "per_user": dict(present.users),
             "per_host": dict(present.hosts),
@@ -163,13 +178,17 @@ class GroupKind(Kind["Policed"]):
         broker, vhost, group = entity
         name = f"{vhost}/{group}"
         settings = broker.admission.vhosts[vhost].groups[group]
-        return {"name": name, "identity": name, "type": self.name, "vhost": vhost, **settings.described()}
+        return {"name": name, "identity": name, "type": self.name, "vhost": vhost, **_told(settings.described())}
 
     def _parts(self, broker: Policed, name: str) -> tuple[str, str]:
-        """The virtual host and the group; of several slashes, that behind the name of a virtual host divides."""
-        for at, char in enumerate(name):
-            if char == "/" and name[:at] in broker.admission.vhosts:
-                return name[:at], name[at + 1 :]
+        """The virtual host and the group; of several slashes, that behind the name of a virtual host divides: where
+        more than one does, the one behind which there is such a group, or else the last."""
+        vhosts = broker.admission.vhosts
+        places = [at for at, char in enumerate(name) if char == "/" and name[:at] in vhosts]
+        there = [at for at in places if name[at + 1 :] in vhosts[name[:at]].groups]
+        if places:
+            at = (there or places)[-1]
+            return name[:at], name[at + 1 :]
         if "/" not in name:
             raise Refused(BAD_REQUEST, f"a group is called by its virtual host and its name, vhost/group, not {name!r}")
         raise Refused(NOT_FOUND, f"there is no virtual host {name.partition('/')[0]!r}")
@@ -182,7 +201,16 @@ def _refused(error: LookupError, fresh: bool) -> Refused:
 def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes as a configuration has them: of the kinds of numbers and texts of AMQP only the plain ones."""
     found = {key: unpacked(value, key) if key in _OF_PARTS else value for key, value in attributes.items()}
-    return {str(key): _plain_value(value) for key, value in found.items()}
+    values = {str(key): _plain_value(value) for key, value in found.items()}
+    return {key: plain(value, _WANTED[key]) if key in _WANTED else value for key, value in values.items()}
+
+
+def _told(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they are told: a size may be larger than a long."""
+    return {
+        key: ULong(value) if isinstance(value, int) and value > LARGEST_LONG else value
+        for key, value in settings.items()
+    }
 
 
 def _plain_value(value: Any) -> Any:

@@ -91,6 +91,16 @@ def address_of(host: str) -> Address | None:
     return address
 
 
+def host_said(text: str) -> str:
+    """The host that is named by who asks what would be granted there; ``ValueError`` for one that is not looked up."""
+    if text.strip().lower() == LOCALHOST:
+        return INSIDE
+    address = address_of(text.strip())
+    if address is None:
+        raise ValueError(f"{text!r} is no address (10.0.0.1, ::1) and not {LOCALHOST!r}: names are not looked up")
+    return str(address)
+
+
 def is_this_machine(host: str) -> bool:
     """Whether what goes to a host, by its address or the name ``localhost``, passes no wire."""
     address = address_of(host)

@@ -152,7 +152,7 @@ def read_config(path: str | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        config: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        config: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: {error}") from error
     return config

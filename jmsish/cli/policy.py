@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ from jmsish._listening import check_exposure, tls_of
 from jmsish.broker import Broker, ConfigurationError
 from jmsish.broker.admission import Denied
 from jmsish.broker.grants import Grant
-from jmsish.broker.remote_hosts import INSIDE
+from jmsish.broker.remote_hosts import INSIDE, host_said
 from jmsish.broker.users_file import parse_users
 from jmsish.broker.vhosts import DEFAULT, IMPLIED_GROUP, RIGHTS, GroupSettings
 from jmsish.cli.output import emit
-from jmsish.cli.parsing import note
+from jmsish.cli.parsing import UsageError, note
 
 OPEN = "open to all"
 _RIGHTS = tuple(right for right in RIGHTS if right != "may_manage")  # which is told by what comes of it
@@ -23,6 +24,10 @@ _RIGHTS = tuple(right for right in RIGHTS if right != "may_manage")  # which is 
 
 def check(path: str, config: Mapping[str, Any], user: str | None, host: str | None, vhost: str | None) -> int:
     """Say that the configuration is valid, or what is wrong; then what the user may do, if one is asked for."""
+    try:
+        place_of_user = host_said(host or INSIDE)
+    except ValueError as error:
+        raise UsageError(f"--host: {error}") from None
     try:
         broker = Broker("check", config, clock=time.time)
     except ConfigurationError as error:
@@ -32,7 +37,7 @@ def check(path: str, config: Mapping[str, Any], user: str | None, host: str | No
     emit(f"{path}: valid")
     place = Path(path).parent
     users, unread = _users(broker, place)
-    for remark in (*_notes(broker), *unread, *_hindrances(broker, place)):
+    for remark in (*_notes(broker), *_strangers(broker, users), *unread, *_hindrances(broker, place)):
         emit(f"note: {remark}")
     if user is None:
         return 0
@@ -41,7 +46,7 @@ def check(path: str, config: Mapping[str, Any], user: str | None, host: str | No
         named = broker.config.authentication.users_file
         kept = f", nor one in {named!r}" if named else ""
         emit(f"note: there is no [users.{user}]{kept}: over a socket nobody logs in by this name and a password")
-    for line in _told(broker, user, host or INSIDE, vhost):
+    for line in _told(broker, user, place_of_user, vhost):
         emit(line)
     return 0
 
@@ -58,6 +63,17 @@ def _users(broker: Broker, place: Path) -> tuple[set[str], list[str]]:
         return users, [f"the broker would not start here: users_file {named!r}: {error.strerror or error}"]
     except ValueError as error:
         return users, [f"the broker would not start here: users_file {named!r}: {error}"]
+
+
+def _strangers(broker: Broker, users: set[str]) -> Iterable[str]:
+    """Members of groups who are called nearly as somebody who can log in, and not quite."""
+    for name, vhost in broker.config.vhosts.items():
+        for group, settings in vhost.groups.items():
+            for member in settings.users:
+                close = () if member in users else get_close_matches(member, users, n=1, cutoff=0.75)
+                for meant in close:
+                    where = f"[vhosts.{name}.groups.{group}]"
+                    yield f"{where} has a user {member!r} without a password: is {meant!r} meant?"
 
 
 def _hindrances(broker: Broker, place: Path) -> Iterable[str]:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Heartbeat", "pass_time"]
 
+_LONGEST = (1 << 32) - 1
+"""Milliseconds, a uint."""
+
 
 class Heartbeat:
     """When to send an empty frame, and when to give up on the peer."""
@@ -34,8 +37,9 @@ class Heartbeat:
 
     @property
     def advertised(self) -> int | None:
-        """The idle-time-out of our open: "half its actual timeout", as the standard advises, in milliseconds."""
-        return None if self.timeout is None else max(int(self.timeout * 500), 1)
+        """The idle-time-out of our open: "half its actual timeout", as the standard advises, in milliseconds; or the
+        longest that an open can say (49 days)."""
+        return None if self.timeout is None else max(int(min(self.timeout * 500, _LONGEST)), 1)
 
     def await_open(self, now: float) -> tuple[bool, float | None]:
         """Before anything is open: whether the peer took too long, and when to ask again."""

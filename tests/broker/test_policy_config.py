@@ -111,6 +111,20 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "may_freeze", "may_purge", "may_manage")),
     ({"policy": {"max_queues": 1}, "queues": {"a": {}, "b": {}}}, "[policy] max_queues is 1, and [queues] has 2"),
     ({"policy": {"max_queues": -1}}, "[policy] max_queues must be a whole number, 0 or more, not -1"),
+    ({"policy": {"max_queues": 1 << 63}}, "[policy] max_queues must be a whole number from 0 to 9223372036854775807"),
+    ({"policy": {"default_vhost": ""}}, "[policy] default_vhost must be the name of a virtual host, not ''"),
+    *(({"policy": {"transaction_timeout": wrong}}, "[policy] transaction_timeout must be seconds, 0 or more")
+      for wrong in (float("inf"), float("nan"), 10**400, -1, True, "5")),
+    ({"limits": {"idle_timeout": float("inf")}}, "[limits] idle_timeout must be seconds, 0 or more, not inf"),
+    ({"queues": {"a": {"max_messages": 1 << 63}}}, "[queues.a]: max_messages must be 9223372036854775807 at most"),
+    ({"queues": {"a": {"redelivery_delay": 10**400}}}, "[queues.a]: redelivery_delay must be seconds, 0 or more"),
+    ({"vhosts": {"": {}}}, "[vhosts]: the virtual host '' is blank"),
+    ({"vhosts": {"a\ud800": {}}}, "[vhosts]: a virtual host cannot be called"),
+    (vhost(groups={"": {}}), "[vhosts.shop]: a group needs a name, not ''"),
+    (staff(users=[""]), f"{AT} users has one without a name"),
+    ({"users": {"": {"password": "x"}}}, "[users]: a user needs a name, not ''"),
+    (staff(sources=["${USER}.*"]), f"{AT} sources: '${{USER}}.*': there is no ${{USER}}, only ${{user}}"),
+    (staff(target_pattern=["${usr}.#"]), f"{AT} target_pattern: '${{usr}}.#': there is no ${{usr}}, only ${{user}}"),
 ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsish.broker.hostnames import Hostnames
-from jmsish.broker.remote_hosts import RemoteHosts, host_of
+from jmsish.broker.remote_hosts import RemoteHosts, host_of, host_said
 
 NAMES = {
     "main": ["main.example.com", "alias"],
@@ -108,6 +108,28 @@ def test_malformed_remote_hosts_are_refused(text: str) -> None:
     with pytest.raises(ValueError) as raised:
         RemoteHosts.read([text])
     assert repr(text) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "host"),
+    [("localhost", "127.0.0.1"), (" LocalHost ", "127.0.0.1"), ("10.0.0.7", "10.0.0.7"),
+     ("::ffff:10.0.0.7", "10.0.0.7"), ("[::1]", "::1")],
+)  # fmt: skip
+def test_the_host_that_somebody_asks_about(said: str, host: str) -> None:
+    assert host_said(said) == host
+
+
+@pytest.mark.parametrize("said", ["", "*", "broker.example.com", "10.0.0.0/8", "10.0.0.1:5672"])
+def test_who_asks_about_a_host_by_a_name_that_is_not_looked_up_is_told_so(said: str) -> None:
+    with pytest.raises(ValueError, match="names are not looked up"):
+        host_said(said)
+
+
+@pytest.mark.parametrize("alias", ["::1", "[::1]"])
+@pytest.mark.parametrize("hostname", ["::1", "[::1]"])
+def test_an_address_of_ipv6_may_be_in_brackets(alias: str, hostname: str) -> None:
+    assert Hostnames({"shop": [alias]}).find(hostname) == "shop"
+    assert Hostnames({"[x]": []}).find("x") is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jmsish.broker import ConfigurationError, Denials, VhostDenials
-from jmsish.types import Symbol, UInt
+from jmsish.types import Symbol, UInt, ULong
 from tests.broker.policies import OPEN, as_user, config, group, is_let_in, world
 from tests.broker.test_management import ask, request
 from tests.broker.test_policy_rights import ask as ask_as
@@ -70,7 +70,8 @@ def test_what_holds_for_the_whole_broker_is_read_and_updated(world: World) -> No
         ("READ", "group", "shop/staff", None, 404, "there is no virtual host 'shop'"),
         ("READ", "group", "staff", None, 400, "vhost/group"),
         ("CREATE", "vhost", "shop", {"max_conections": 1}, 400, "did you mean 'max_connections'?"),
-        ("CREATE", "vhost", "shop", {"allow_unknown_user": "True"}, 400, "must be true or false, not 'True'"),
+        ("CREATE", "vhost", "shop", {"allow_unknown_user": "yes"}, 400, "must be true or false, not 'yes'"),
+        ("CREATE", "group", f"{VHOST}/", {}, 400, "a group needs a name"),
         ("CREATE", "vhost", "shop", {"aliases": [VHOST]}, 400, "is a name of the virtual host '$default' already"),
         ("UPDATE", "group", f"{VHOST}/{VHOST}", {"max_senders": -1}, 400, "[vhosts.$default.groups.$default]"),
         ("UPDATE", "group", f"{VHOST}/{VHOST}", {"sources": [], "source_pattern": []}, 400, "two forms of the same"),
@@ -145,13 +146,14 @@ def test_the_form_of_the_addresses_can_be_changed_and_an_implied_group_stays_imp
 
 
 @pytest.mark.parametrize("call", ["vhost", "group", "policy"])
-def test_in_the_process_what_is_wrong_is_a_value_error(call: str) -> None:
+@pytest.mark.parametrize("name", ["", 5, None, "\ud800"])
+def test_in_the_process_what_is_wrong_is_a_value_error(call: str, name: Any) -> None:
     made = world()
     with pytest.raises(ConfigurationError):
         if call == "vhost":
-            made.broker.admission.put_vhost("", {})
+            made.broker.admission.put_vhost(name, {})
         elif call == "group":
-            made.broker.admission.put_group(VHOST, "", {})
+            made.broker.admission.put_group(VHOST, name, {})
         else:
             made.broker.change_policy({"max_queue": 1})
 
@@ -228,3 +230,97 @@ def test_who_has_flat_bodies_only_sends_lists_and_maps_as_json(world: World) -> 
     status, _, made = ask(world, "CREATE", "vhost", {"groups": '{"all": {"users": ["*"]}}', "aliases": "[]"}, name="s")
     assert status == 201 and made["groups"]["all"]["users"] == ["*"]
     assert group()["users"] == ["*"]
+
+
+# --- back to what is not said, and attributes as some clients send them
+
+
+def test_none_takes_a_setting_back_so_that_it_is_inherited_again() -> None:
+    """Unset is different from 0: who has set a limit at run time can take it away again, and not only lift it."""
+    made = World({"policy": {"max_message_size": 5000}, **config({"max_message_size": 1000}, max_message_size=10)})
+    admission = made.broker.admission
+
+    def size() -> int:
+        return admission.decide("joe", "127.0.0.1", None).max_message_size
+
+    assert size() == 10
+    admission.put_group(VHOST, "all", {"max_message_size": None, "max_senders": 3})
+    assert size() == 1000
+    admission.put_vhost(VHOST, {"max_message_size": None})
+    assert size() == 5000
+    made.broker.change_policy({"max_message_size": None})
+    assert size() == 0 == made.broker.config.max_message_size
+    assert admission.decide("joe", "127.0.0.1", None).max_senders == 3
+
+
+def test_none_for_one_form_of_the_addresses_leaves_the_other() -> None:
+    made = world(target_pattern=["a.#"])
+    made.broker.admission.put_group(VHOST, "all", {"targets": None})
+    assert as_user(made).connection.grant.may_send_to("a.b")
+    made.broker.admission.put_group(VHOST, "all", {"target_pattern": None})
+    assert not as_user(made).connection.grant.may_send_to("a.b")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "set_to", "usual"),
+    [
+        ("group", f"{VHOST}/all", {"max_message_size": 10, "may_manage": False}, {}),
+        ("vhost", VHOST, {"max_message_size": 10, "max_connections": 7}, {"max_connections": 65535}),
+        ("policy", "x", {"max_message_size": 10, "auto_create": False}, {"max_message_size": 0, "auto_create": True}),
+        ("queue", "q", {"max_messages": 5, "dead_letter": "dead"}, {"max_messages": 0, "dead_letter": "DLQ"}),
+        ("exchange", "e", {"alternate": "amq.topic"}, {"alternate": None, "durable": False}),
+    ],
+)
+def test_by_management_null_takes_an_attribute_back(
+    kind: str, name: str, set_to: dict[str, Any], usual: dict[str, Any]
+) -> None:
+    made = world()
+    made.broker.declare_queue("q")
+    made.broker.declare_exchange("e", "topic")
+    assert ask(made, "UPDATE", kind, set_to, name=name)[0] == 200
+    status, _, now = ask(made, "UPDATE", kind, dict.fromkeys({*set_to, *usual}), name=name)
+    assert status == 200 and {key: now.get(key) for key in usual} == usual
+    assert all(now.get(key) != value for key, value in set_to.items())
+
+
+def test_a_queue_is_created_with_null_for_what_it_has_anyway(world: World) -> None:
+    status, _, made = ask(world, "CREATE", "queue", {"max_messages": None, "durable": None}, name="q")
+    assert status == 201 and made["max_messages"] == 0 and made["durable"] is False
+
+
+def test_who_sends_all_as_texts_is_understood(world: World) -> None:
+    """As for queues. "True" is true, which another product reads as false (exchanges and policy, 5.6)."""
+    said = {"max_senders": "5", "may_bind": "False", "max_message_size": "7", "allow_dynamic_source": "True"}
+    status, _, now = ask(world, "UPDATE", "group", said, name=f"{VHOST}/{VHOST}")
+    assert status == 200 and (now["max_senders"], now["max_message_size"]) == (5, 7)
+    assert now["may_bind"] is False and now["allow_dynamic_source"] is True
+    said = {"max_connections": "9", "allow_unknown_user": "True"}
+    assert ask(world, "UPDATE", "vhost", said, name=VHOST)[2]["max_connections"] == 9
+    status, _, now = ask(world, "UPDATE", "policy", {"transaction_timeout": "1.5", "auto_create": "true"}, name="x")
+    assert status == 200 and now["transaction_timeout"] == 1.5 and now["auto_create"] is True
+    assert ask(world, "CREATE", "queue", {"redelivery_delay": "1.5"}, name="q")[2]["redelivery_delay"] == 1.5
+    status, description, _ = ask(world, "UPDATE", "queue", {"redelivery_delay": "soon"}, name="q")
+    assert status == 400 and "'soon'" in description
+
+
+@pytest.mark.parametrize("size", [(1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+def test_the_largest_sizes_there_are_can_be_read(size: int) -> None:
+    """A maximum message size is a ulong (2.7.3), and larger than a long may be."""
+    limits = {"max_message_size": size}
+    made = World({"policy": limits, **config(limits, max_message_size=size)})
+    for kind in ("policy", "vhost", "group"):
+        status, _, table = ask(made, "QUERY", kind, {"attributeNames": ["max_message_size"]})
+        assert status == 200 and table["results"] == [[size]], kind
+    status, _, vhost = ask(made, "READ", "vhost", name=VHOST)
+    assert status == 200 and vhost["groups"]["all"]["max_message_size"] == size
+    assert ask(made, "UPDATE", "group", {"max_message_size": ULong(size)}, name=f"{VHOST}/all")[0] == 200
+
+
+def test_names_with_slashes_mean_the_group_that_there_is() -> None:
+    made = World({"vhosts": {VHOST: {}, f"{VHOST}/b": {"groups": {"c": group()}}}})
+    assert ask(made, "READ", "group", name=f"{VHOST}/b/c")[2]["vhost"] == f"{VHOST}/b"
+    assert ask(made, "CREATE", "group", group(users=["x"]), name=f"{VHOST}/b/d")[2]["vhost"] == f"{VHOST}/b"
+    made.broker.admission.put_group(VHOST, "b/e", {})
+    assert ask(made, "READ", "group", name=f"{VHOST}/b/e")[2]["vhost"] == VHOST
+    names = [row[0] for row in ask(made, "QUERY", "group", {"attributeNames": ["name"]})[2]["results"]]
+    assert [ask(made, "READ", "group", name=name)[2]["name"] for name in names] == names

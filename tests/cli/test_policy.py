@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import jmsish
 from jmsish.cli.main import main
 
 from .conftest import Complaint, Run
@@ -85,6 +86,21 @@ def test_who_may_not_connect_and_why(run: Run, file: Path, arguments: tuple[str,
     assert ("there is no [users.bob]" in said) is (arguments[0] == "bob")
 
 
+def test_localhost_is_a_host_and_other_names_are_not_looked_up(run: Run, file: Path, complaint: Complaint) -> None:
+    file.write_text('[vhosts."$default".groups.all]\nusers = ["*"]\nremote_hosts = ["localhost"]\n')
+    said = run("broker", "--check", str(file), "--as", "joe", "--host", "localhost")
+    assert "joe may connect from 127.0.0.1" in said
+    status, error = complaint("broker", "--check", str(file), "--as", "joe", "--host", "laptop.example")
+    assert status == 2 and "--host: 'laptop.example' is no address" in error
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_the_configuration(run: Run, file: Path) -> None:
+    """Some editors begin a file in UTF-8 with it."""
+    file.write_bytes(b"\xef\xbb\xbf" + VALID.encode())
+    assert run("broker", "--check", str(file)) == f"{file}: valid\n"
+    assert jmsish.EmbeddedBroker(config=file).policy.settings["max_message_size"] == 5000
+
+
 def test_the_virtual_host(run: Run, file: Path) -> None:
     file.write_text('[vhosts.shop.groups.all]\nusers = ["*"]\nremote_hosts = ["*"]\n')
     assert "may connect" in run("broker", "--check", str(file), "--as", "joe", "--vhost", "shop")
@@ -100,6 +116,10 @@ def test_the_virtual_host(run: Run, file: Path) -> None:
         ('[vhosts."$default".groups.a]', "[vhosts.$default.groups.a] has no remote_hosts: nobody may connect by it"),
         ('[vhosts."$default"]\nallow_unknown_user = true', "allows unknown users and has no group '$default'"),
         ("[vhosts.shop]", "no virtual host is called '$default'"),
+        (
+            '[users.alice]\npassword = "x"\n[vhosts."$default".groups.a]\nusers = ["alcie"]',
+            "[vhosts.$default.groups.a] has a user 'alcie' without a password: is 'alice' meant?",
+        ),
     ],
 )
 def test_notes_say_what_is_valid_and_may_not_be_meant(run: Run, file: Path, text: str, note: str) -> None:

@@ -16,6 +16,13 @@ def test_half_of_the_timeout_is_advertised() -> None:
     assert opened.idle_time_out == 1500
 
 
+@pytest.mark.parametrize("timeout", [8_589_934.592, 1e10, 1e300])
+def test_a_timeout_longer_than_an_open_can_say_is_told_as_the_longest(timeout: float) -> None:
+    wire = Wire(idle_timeout=timeout).open()
+    [opened] = [frame for frame in wire.frames if frame.name == "open"]
+    assert opened.idle_time_out == (1 << 32) - 1
+
+
 def test_no_timeouts_no_deadline() -> None:
     wire = Wire().open()
     assert wire.engine.tick(100.0) is None

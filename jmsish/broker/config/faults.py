@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from jmsish.broker.policy import near_miss
+from jmsish.broker.policy import LARGEST_LONG, is_number, near_miss
 from jmsish.errors import InvalidSelectorError
 
 
@@ -99,20 +99,22 @@ class Table:
         return value
 
     def count(self, key: str, default: Any = 0, *, least: int = 0, most: int | None = None) -> Any:
-        """A whole number."""
+        """A whole number, which fits 64 bits with a sign unless ``most`` says otherwise."""
         value = self.table.get(key, default)
         if key not in self.table:
             return default
-        if isinstance(value, bool) or not isinstance(value, int) or value < least or (most or value) < value:
-            wanted = f"a whole number, {least} or more" if most is None else f"a whole number from {least} to {most}"
-            self.wrong(key, wanted)
-            return default
-        return value
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if is_whole and least <= value <= (LARGEST_LONG if most is None else most):
+            return value
+        is_bounded = most is not None or (is_whole and value > least)
+        top = LARGEST_LONG if most is None else most
+        self.wrong(key, f"a whole number from {least} to {top}" if is_bounded else f"a whole number, {least} or more")
+        return default
 
     def seconds(self, key: str, default: float = 0.0) -> float:
-        """A number of seconds, 0 or more."""
+        """A number of seconds, 0 or more; to wait for ever is 0, and not an infinite number."""
         value = self.table.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+        if not is_number(value) or value < 0:
             self.wrong(key, "seconds, 0 or more")
             return default
         return float(value)

@@ -35,6 +35,8 @@ def read_policy(config: Table) -> dict[str, Any]:
 
 def read_global(table: Table) -> dict[str, Any]:
     """The same, of a table that is this section."""
+    if table.get("default_vhost") == "":
+        table.wrong("default_vhost", "the name of a virtual host")
     return {
         "max_message_size": table.count("max_message_size", 0, most=LARGEST_SIZE),
         "on_oversize": table.choice("on_oversize", ON_OVERSIZE, "connection"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from jmsish.broker.config.faults import Table
+from jmsish.broker.names import check_text
 from jmsish.broker.users import User
 from jmsish.engine.scram import ScramKey
 
@@ -14,7 +15,11 @@ USER_KEYS: Final = ("password", *SCRAM_KEYS, "certificate")
 
 def read_users(config: Table) -> dict[str, User]:
     """The users by name."""
-    return {name: _user(table) for name, table in config.tables_of("users").items()}
+    tables = config.tables_of("users")
+    for name in tables:
+        with config.faults.caught():
+            check_text(name, "[users]: a user")
+    return {name: _user(table) for name, table in tables.items()}
 
 
 def _user(table: Table) -> User:

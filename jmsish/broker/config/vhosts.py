@@ -8,6 +8,7 @@ from jmsish.broker.access import Access, check_item, check_pattern
 from jmsish.broker.config.faults import Table
 from jmsish.broker.config.limits import LARGEST_SIZE
 from jmsish.broker.hostnames import Hostnames
+from jmsish.broker.names import check_text
 from jmsish.broker.remote_hosts import RemoteHosts, ranges_of
 from jmsish.broker.vhosts import (
     DEFAULT,
@@ -41,6 +42,9 @@ _LARGEST_LONG: Final = (1 << 63) - 1
 def read_vhosts(config: Table) -> dict[str, VhostSettings]:
     """The virtual hosts by name; none where nothing is said of any."""
     tables = config.tables_of("vhosts")
+    for name in filter(None, tables):  # one without a name is among the faults of hostnames
+        with config.faults.caught():
+            check_text(name, "[vhosts]: a virtual host")
     vhosts = {name: read_vhost(table) for name, table in tables.items()}
     for fault in Hostnames.faults({name: each.aliases for name, each in vhosts.items()}):
         config.faults.add(f"[vhosts]: {fault}")
@@ -51,6 +55,9 @@ def read_vhost(table: Table) -> VhostSettings:
     """One virtual host."""
     table.check_keys(VHOST_KEYS)
     groups = {name: read_group(each) for name, each in table.tables_of("groups").items()}
+    for name in groups:
+        with table.faults.caught():
+            check_text(name, f"{table.where}: a group")
     for user, first, second in memberships(groups):
         who = "everybody ('*')" if user == EVERYBODY else f"the user {user!r}"
         table.faults.add(f"{table.where}: {who} is in one group only, and was put into {first!r} and {second!r}")
@@ -75,8 +82,11 @@ def read_group(table: Table) -> GroupSettings:
     if 0 < frame < LEAST_FRAME:
         table.wrong("max_frame_size", f"0, or {LEAST_FRAME} octets at least")
         frame = 0
+    users = table.texts("users")
+    if "" in users:
+        table.faults.add(f"{table.where} users has one without a name")
     return GroupSettings(
-        users=table.texts("users"),
+        users=users,
         remote_hosts=_remote_hosts(table),
         max_message_size=table.count("max_message_size", None, most=LARGEST_SIZE),
         max_connections_per_user=table.count("max_connections_per_user", None, most=_LARGEST_LONG),
