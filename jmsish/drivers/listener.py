@@ -1,7 +1,8 @@
 """TCP and TLS in front of a broker: the listening sockets, and one I/O thread for all connections of a broker.
 
 A turn of the thread: wait; read what is there from every socket that has something, holding no lock; then serve the
-broker once for all of it (:meth:`BrokerDriver.pump`). Output goes out as :mod:`jmsish.drivers.outlet` says.
+broker once for all of it (:meth:`BrokerDriver.pump`). Those who are coming in have their turn after that, a few of
+them (:mod:`jmsish.drivers.door`). Output goes out as :mod:`jmsish.drivers.outlet` says.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 from time import monotonic
-from typing import Any
 
 from jmsish.drivers.alertness import Alertness
+from jmsish.drivers.door import Door, Watched
 from jmsish.drivers.layers import layer_of
 from jmsish.drivers.lobby import Lobby
 from jmsish.drivers.outlet import CHUNK, HANDSHAKE_TIMEOUT, STALL_TIMEOUT, SocketOutlet
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.sockets import address_text
 from jmsish.drivers.tls import TlsCodec
+from jmsish.drivers.turns import SLICE
 from jmsish.drivers.wakeup import Wakeup
 from jmsish.drivers.websocket import WebSocketCodec
 from jmsish.errors import IllegalStateError, ResourceAllocationError
@@ -35,8 +37,8 @@ __all__ = ["Listener", "SocketReactor"]
 
 _log = logging.getLogger("jmsish.broker")
 
-#: Connections are accepted in lots of so many, so that a flood of them does not stop those that are there.
-_ACCEPTS = 64
+#: When so many sockets have something at once, the first are answered before the last are read: half a millisecond.
+_LOT = 32
 
 #: No descriptors left: nothing is accepted for so long, instead of being told so again at once.
 _PAUSE = 0.2
@@ -96,21 +98,23 @@ class Listener:
         return self._socket.fileno()
 
     def readable(self) -> None:
-        """Accept who is waiting: by the I/O thread."""
+        """Accept one who is waiting: by the I/O thread."""
         self._reactor.refresh()
-        for _ in range(_ACCEPTS):
-            try:
-                accepted, address = self._socket.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                if not self._closed:
-                    self._refuse(error)
-                return
-            if self._reactor.has_place(address[0]):
-                self._admit(accepted, address[0], address_text(address[0], address[1]))
-            else:
-                accepted.close()
+        try:
+            accepted, address = self._socket.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            if not self._closed:
+                self._refuse(error)
+            return
+        if self._reactor.has_place(address[0]):
+            self._admit(accepted, address[0], address_text(address[0], address[1]))
+        else:
+            accepted.close()
+
+    def writable(self) -> None:
+        """Never waited for."""
 
     def _refuse(self, error: OSError) -> None:
         self._reactor.complain("%s cannot accept connections: %s", self.url, error.strerror)
@@ -160,7 +164,7 @@ class SocketReactor:
         self._quiet_until = 0.0
         self.buffer = memoryview(bytearray(CHUNK))  # of the I/O thread, for every read
         self._alertness = Alertness()
-        self._selector = selectors.DefaultSelector()
+        self._door = Door()
         self._wakeup = Wakeup()
         self._woken = False
         self._posted: deque[Callable[[], None]] = deque()
@@ -215,7 +219,7 @@ class SocketReactor:
 
     def _is_pressed(self) -> bool:
         """Whether a socket has something, or an action waits; asked by the I/O thread between two slices of work."""
-        return bool(self._posted) or bool(self._selector.select(0))
+        return bool(self._posted) or bool(self._door.select(0))
 
     def is_current(self) -> bool:
         return threading.get_ident() == self._ident
@@ -225,7 +229,7 @@ class SocketReactor:
         done = threading.Event()
 
         def drop() -> None:
-            self._unwatch(listener)
+            self._door.watch(listener, 0, at_the_door=True)
             listener.close_socket()
             self._listeners.discard(listener)
             done.set()
@@ -263,7 +267,7 @@ class SocketReactor:
 
     def _add(self, listener: Listener) -> None:
         self._listeners.add(listener)
-        self._selector.register(listener, selectors.EVENT_READ, listener)
+        self._door.watch(listener, selectors.EVENT_READ, at_the_door=True)
 
     def has_place(self, host: str) -> bool:
         """Whether one more of ``host`` may come in; for its sake somebody else may have to go."""
@@ -300,17 +304,7 @@ class SocketReactor:
 
     def watch(self, outlet: SocketOutlet, *, reading: bool, writing: bool) -> None:
         events = (selectors.EVENT_READ if reading else 0) | (selectors.EVENT_WRITE if writing else 0)
-        key = self._selector.get_map().get(outlet)
-        if not events:
-            self._unwatch(outlet)
-        elif key is None:
-            self._selector.register(outlet, events, outlet)
-        elif key.events != events:
-            self._selector.modify(outlet, events, outlet)
-
-    def _unwatch(self, watched: Any) -> None:
-        if watched.fileno() >= 0 and watched in self._selector.get_map():
-            self._selector.unregister(watched)
+        self._door.watch(outlet, events, at_the_door=outlet in self._lobby)
 
     def _sweep(self) -> None:
         """Close those whose handshakes of TLS or WebSocket take too long; one timer for all of them."""
@@ -325,6 +319,7 @@ class SocketReactor:
     def opened(self, outlet: SocketOutlet) -> None:
         """Its peer has opened."""
         self._lobby.leave(outlet)
+        self._door.let_in(outlet)
 
     def forget(self, outlet: SocketOutlet) -> None:
         """It is closed."""
@@ -333,11 +328,11 @@ class SocketReactor:
 
     def pause(self, listener: Listener, seconds: float) -> None:
         """Accept nothing for a while."""
-        self._unwatch(listener)
+        self._door.watch(listener, 0, at_the_door=True)
 
         def resume() -> None:
             if listener in self._listeners:
-                self._selector.register(listener, selectors.EVENT_READ, listener)
+                self._door.watch(listener, selectors.EVENT_READ, at_the_door=True)
 
         self.after(seconds, resume)
 
@@ -346,30 +341,48 @@ class SocketReactor:
 
     def _run(self) -> None:
         self._ident = threading.get_ident()
-        self._selector.register(self._wakeup, selectors.EVENT_READ, None)
+        self._door.watch(self._wakeup, selectors.EVENT_READ, at_the_door=False)
         while self._stop_at is None or (self._outlets and monotonic() < self._stop_at):
             self._turn()
         self._close_all()
 
     def _turn(self) -> None:
         patience = self._patience()
-        ready = self._alertness.look(self._selector.select) if patience != 0 else []
-        ready = ready or self._selector.select(patience)
-        for key, mask in ready:
-            if key.data is None:
-                self._wakeup.clear()
-                continue
-            try:
-                if mask & selectors.EVENT_READ:
-                    key.data.readable()
-                if mask & selectors.EVENT_WRITE:
-                    key.data.writable()
-            except Exception:
-                _log.exception("a fault met %s", key.data)
-                key.data.close()
+        ready = self._alertness.look(self._door.select) if patience != 0 else []
+        ready = ready or self._door.select(patience)
+        somebody_comes = False
+        for number, (key, mask) in enumerate(ready, 1):
+            if key.data is self._door:
+                somebody_comes = True
+            else:
+                self._hear(key.data, mask)
+            if number % _LOT == 0:
+                self.driver.pump()
+        if somebody_comes:
+            self._let_in()
         self._woken = False  # first: who posts after this wakes us again
         self._run_due()
         self._left_for = self.driver.work_off()
+
+    def _hear(self, watched: Watched, mask: int) -> None:
+        try:
+            if mask & selectors.EVENT_READ:
+                watched.readable()
+            if mask & selectors.EVENT_WRITE:
+                watched.writable()
+        except Exception:
+            _log.exception("a fault met %s", watched)
+            watched.close()
+
+    def _let_in(self) -> None:
+        """Those at the door have a slice of time, one of them at least, after all who are in."""
+        self.driver.pump()
+        end = monotonic() + SLICE
+        for watched, mask in self._door.waiting():
+            self._hear(watched, mask)
+            self.driver.pump()
+            if monotonic() >= end:
+                break
 
     def _run_due(self) -> None:
         actions = [self._posted.popleft() for _ in range(len(self._posted))]
@@ -397,7 +410,7 @@ class SocketReactor:
             listener.close_socket()
         for outlet in list(self._outlets):
             outlet.close()
-        self._selector.close()
+        self._door.close()
         self._wakeup.close()
 
 

@@ -33,6 +33,9 @@ class Lobby(Generic[G]):
     def __len__(self) -> int:
         return len(self._guests)
 
+    def __contains__(self, guest: object) -> bool:
+        return guest in self._guests
+
     def of_host(self, host: str) -> int:
         """How many of its connections wait here."""
         return len(self._hosts.get(host, ()))

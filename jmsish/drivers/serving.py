@@ -26,7 +26,7 @@ from jmsish.drivers.alarm import Alarm
 from jmsish.drivers.broker_core import BrokerCore, ServerConnection, SteppedClock, stepped
 from jmsish.drivers.errands import Errands
 from jmsish.drivers.transport import LOW_WATER, Outlet, PipeEnd
-from jmsish.drivers.turns import COMPANY, NEVER, ROUND, SLICE, SMALL, Lane, Share
+from jmsish.drivers.turns import ALONE, COMPANY, NEVER, ROUND, SLICE, SMALL, Lane, Share
 from jmsish.errors import ConnectionLostError, IllegalStateError
 
 __all__ = ["BrokerCore", "BrokerDriver", "Lane", "ServerConnection", "SteppedClock"]
@@ -156,13 +156,13 @@ class BrokerDriver:
 
     def work_off(self) -> float | None:
         """As :meth:`pump`, and then some of what was left. In how many seconds to come again, having looked for what
-        others bring: ``None`` where nothing is left."""
+        others bring: ``None`` where nothing is left, nor was brought meanwhile by those who were served."""
         self.pump()
         if self._left:
             if not self._lock.acquire(False):
                 return ROUND / 8
             self._round(True)
-        return 0.0 if self._left else None
+        return 0.0 if self._left or self._inbox else None
 
     def _round(self, what_is_left: bool) -> None:
         """With the lock held, which is let go."""
@@ -263,8 +263,8 @@ class BrokerDriver:
             lane.connection.receive_eof()
 
     def _take_share(self, lane: Lane, share: Share, data: bytes) -> None:
-        """Work off some of it, unless there is something before it."""
-        is_first = not share.rest
+        """Work off some of it, unless there is something before it, of its own or of others."""
+        is_first = not share.rest and not self._left
         share.put(data)
         lane.ending = lane.ending or not data  # who has left takes no output, so nothing is to be waited for
         if lane.is_choked:
@@ -277,7 +277,7 @@ class BrokerDriver:
             share.resume()  # the I/O thread may have looked in between
 
     def _slice(self) -> float:
-        return SLICE if monotonic() < self._company_until else ROUND
+        return SLICE if monotonic() < self._company_until else ALONE
 
     def _receive_left(self, touched: list[Lane], woken: dict[Outlet, None]) -> None:
         """What was left of earlier rounds: one slice for each in turn, until it is time for something else."""

@@ -20,6 +20,13 @@ class Wakeup:
     def fileno(self) -> int:
         return self._reader.fileno()
 
+    def readable(self) -> None:
+        """For a selector that calls what it finds: it was set."""
+        self.clear()
+
+    def writable(self) -> None:
+        """Never waited for."""
+
     def set(self) -> None:
         try:
             self._writer.send(b"\0")

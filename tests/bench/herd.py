@@ -11,6 +11,9 @@ from tests.wire.frames import AMQP_HEADER, RECEIVER, SENDER, composite, wrap, wr
 
 BEAT = 12.0
 """Seconds between two empty frames of each connection: the broker wants one every thirty."""
+SLOTS = 600
+"""The empty frames are spread over the time between two of one connection, as those of clients that have nothing to do
+with each other."""
 HUGE = 0x7FFFFFFF
 HEARTBEAT = wrap(b"")
 BODY = b"\x00\x53\x77\xa1\x64" + b"m" * 100
@@ -102,6 +105,7 @@ class Herd:
         self.selector = selectors.DefaultSelector()
         self.members: dict[Member, None] = {}
         self._beat = time.monotonic()
+        self._slot = 0
 
     def pump(self, seconds: float, work: Callable[[], float] | None = None) -> None:
         """Read what comes for so long, and call ``work``, which says in how many seconds it wants to be called."""
@@ -111,8 +115,9 @@ class Herd:
             if work is not None and now >= due:
                 due = time.monotonic() + work()
             if now >= self._beat:
-                self._beat = now + BEAT
-                for member in list(self.members):
+                self._beat = now + BEAT / SLOTS
+                self._slot = (self._slot + 1) % SLOTS
+                for member in list(self.members)[self._slot :: SLOTS]:
                     member.say(HEARTBEAT)
             wait = max(min(end, due if work is not None else end, self._beat) - time.monotonic(), 0)
             for key, _ in self.selector.select(wait):
