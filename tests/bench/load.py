@@ -1,7 +1,7 @@
 """Many connections, and bad ones: what the broker's memory is, and what a well-behaved client has to wait.
 
 A broker in a process of its own; 5,000 connections that say nothing and 500 that send and receive; a consumer that
-does not read, floods of attaches and of tiny frames, and connections opened and closed by the thousand. Meanwhile a
+hardly reads, floods of attaches and of tiny frames, and connections opened and closed by the thousand. Meanwhile a
 client in a third process sends and receives one message after the other and says how long that takes.
 
 The load is not to take the client's processor: who floods writes octets made before, and all of this process has the
@@ -126,9 +126,8 @@ class Load:
 
         self.herd.pump(self.seconds, work)
 
-    def slow_consumer(self) -> None:
-        """A queue is filled for one who has credit for all of it and reads nothing."""
-        Member(self.herd, opening("slow") + receiver("slow", 0, HUGE), reads=False)
+    def filling(self) -> None:
+        """A queue is filled by one who sends as fast as it can."""
         filler = Member(self.herd, opening("filler") + sender("slow"))
 
         def work() -> float:
@@ -143,6 +142,17 @@ class Load:
 
         self.herd.pump(self.seconds, work)
         filler.leave()
+
+    def slow_consumer(self) -> None:
+        """One who has credit for all of that queue and takes little by little."""
+        member = Member(self.herd, opening("slow") + receiver("slow", 0, HUGE), reads=False)
+
+        def work() -> float:
+            member.read()
+            return 0.1
+
+        self.herd.pump(self.seconds, work)
+        member.leave()
 
     def flood(self, first: bytes, octets: bytes) -> None:
         """One connection that says as much as the broker takes, the same again and again."""
@@ -189,7 +199,8 @@ def run(options: argparse.Namespace) -> None:
     load.measure("and are idle", load.quiet)
     load.measure(f"and {options.busy} busy ones", lambda: load.many_busy(options.busy))
     full = load.resident()
-    load.measure("a slow consumer", load.slow_consumer)
+    load.measure("a queue that is filled", load.filling)
+    load.measure("a slow consumer of it", load.slow_consumer)
     load.measure("a flood of attaches", load.attaches)
     load.measure("a flood of tiny frames", load.tiny_frames)
     half = max(options.cycles // 2, 1)
