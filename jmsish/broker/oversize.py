@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from jmsish.broker.denials import Denials
 from jmsish.broker.grants import Grant
+from jmsish.broker.link_policy import shortened
 from jmsish.engine.conditions import CONNECTION_FORCED, MESSAGE_SIZE_EXCEEDED
 from jmsish.engine.outcomes import AmqpError
 from jmsish.types import Symbol, ULong
@@ -90,7 +91,7 @@ class Oversize:
         grant = connection.grant
         _log.info(
             "a message on the link %r of %r is larger than %d octets and is refused",
-            link.name, connection, link.max_message_size,
+            shortened(link.name), connection, link.max_message_size,
         )  # fmt: skip
         connection.broker.denials.message_size_denied(grant.vhost)
         if grant.on_oversize != LINK:

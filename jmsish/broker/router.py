@@ -90,7 +90,7 @@ class Router:
         if not grant.may_create:
             raise Refusal(UNAUTHORIZED_ACCESS, f"there is no queue {address!r}, and it may not be created (may_create)")
         self.check_room()
-        return self._make(address, DEFAULT_SETTINGS)
+        return self._make(address, self._usual(address))
 
     def check_room(self) -> None:
         """There may be one queue more; Refusal where not. Queues for dead letters are made all the same."""
@@ -176,6 +176,10 @@ class Router:
             if subscription is not None and subscription.content.exchange is exchange:
                 self.delete(queue)
 
+    def _usual(self, name: str) -> QueueSettings:
+        """What a queue has that is made by its use: what the configuration says, also where it was deleted since."""
+        return self.config.queues.get(name, DEFAULT_SETTINGS)
+
     def _make(self, name: str, settings: QueueSettings, owner: object = None) -> Queue:
         queue = self.queues[name] = Queue(name, settings, self._home, owner)
         return queue
@@ -196,7 +200,7 @@ class Router:
     def _carry(self, queue: Queue, entry: Entry, name: str, reason: str, error: AmqpError | None) -> None:
         if not name or name == queue.name or queue.deleted:
             return
-        target = self.queues.get(name) or self._make(name, self.config.queues.get(name, DEFAULT_SETTINGS))
+        target = self.queues.get(name) or self._make(name, self._usual(name))
         subscription = self.subscriptions.of(queue)
         temporary = queue.name.startswith(TEMPORARY)
         kind = "subscription" if subscription is not None else "temporary-queue" if temporary else "queue"

@@ -14,7 +14,7 @@ from jmsish.broker.admission import Denied
 from jmsish.broker.grants import Grant
 from jmsish.broker.remote_hosts import INSIDE, host_said
 from jmsish.broker.users_file import parse_users
-from jmsish.broker.vhosts import DEFAULT, IMPLIED_GROUP, RIGHTS, GroupSettings
+from jmsish.broker.vhosts import DEFAULT, IMPLIED_GROUP, RIGHTS, GroupSettings, VhostSettings
 from jmsish.cli.output import emit
 from jmsish.cli.parsing import UsageError, note
 
@@ -127,11 +127,19 @@ def _told(broker: Broker, user: str, host: str, vhost: str | None) -> list[str]:
         grant = broker.admission.decide(user, host, vhost)
     except Denied as denied:
         return [f"{user} may not connect from {host}: {denied}"]
-    group = broker.admission.vhosts[grant.vhost].groups[grant.group]
-    rows = dict(_rows(grant, group))
+    settings = broker.admission.vhosts[grant.vhost]
+    group = settings.groups[grant.group]
+    rows = {**dict(_connections(settings, group)), **dict(_rows(grant, group))}
     width = max(map(len, rows))
     head = f"{user} may connect from {host}, in the group {grant.group} of the virtual host {grant.vhost}"
     return [head, *(f"  {name:<{width}}  {value}" for name, value in rows.items())]
+
+
+def _connections(vhost: VhostSettings, group: GroupSettings) -> Iterable[tuple[str, str]]:
+    yield "max_connections", f"{vhost.max_connections} of the virtual host"
+    for name in ("max_connections_per_user", "max_connections_per_host"):
+        own = getattr(group, name)
+        yield name, str(getattr(vhost, name) if own is None else own)
 
 
 def _rows(grant: Grant, group: GroupSettings) -> Iterable[tuple[str, str]]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jmsish.broker import Broker, BrokerConfig, ConfigurationError, ListenerConfig, QueueSettings, User
+from jmsish.engine.outcomes import ACCEPTED
 from jmsish.errors import InvalidDestinationError
 from tests.broker.world import Clock, World
 
@@ -161,6 +162,18 @@ def test_a_secret_that_is_no_string_is_not_told() -> None:
 def test_queues_of_the_configuration_are_there_at_once() -> None:
     world = World({"queues": {"orders": {"max_delivery_attempts": 5}}})
     assert world.queue("orders").settings.max_delivery_attempts == 5
+
+
+def test_a_queue_of_the_configuration_that_was_deleted_comes_again_with_its_settings() -> None:
+    """Made anew by its use, as by a dead letter, it has the limits that it is known to have."""
+    world = World({"queues": {"orders": {"max_messages": 1}}})
+    peer = world.connect()
+    world.broker.delete_queue("orders")
+    sender = peer.sender("orders")
+    assert world.queue("orders").settings.max_messages == 1
+    assert sender.send("m1") == [[ACCEPTED]] and sender.send("m2") != [[ACCEPTED]]
+    world.broker.delete_queue("orders")
+    assert world.broker.declare_queue("orders").settings.max_messages == 0, "who declares it says what it has"
 
 
 def test_declare_and_delete() -> None:

@@ -19,6 +19,7 @@ password = "secret"
 [vhosts."$default".groups.staff]
 users = ["alice"]
 remote_hosts = ["10.0.0.1-10.0.0.9"]
+max_connections_per_user = 7
 max_message_size = 100
 max_senders = 3
 max_receivers = 0
@@ -62,7 +63,8 @@ def test_what_a_user_may_do(run: Run, file: Path) -> None:
     assert head == "alice may connect from 10.0.0.5, in the group staff of the virtual host $default"
     told = dict(row.strip().split("  ", 1) for row in rows)
     assert {name: value.strip() for name, value in told.items()} == {
-        "max_message_size": "100 octets, else the connection is closed",
+        "max_connections": "65535 of the virtual host", "max_connections_per_user": "7",
+        "max_connections_per_host": "65535", "max_message_size": "100 octets, else the connection is closed",
         "max_frame_size": "as the listener has it", "max_session_window": "as the listener has it",
         "max_sessions": "as the listener has it", "max_senders": "3", "max_receivers": "none",
         "receives from": "alice.*, news", "sends to": "orders.#", "allow_anonymous_sender": "no",
@@ -222,7 +224,7 @@ def test_it_is_said_what_goes_with_what(complaint: Complaint, arguments: tuple[s
 
 @pytest.mark.parametrize(
     ("user", "host", "words"),
-    [("alice", "10.1.2.3", "sends to                orders, jmsish.temporary.*"),
+    [("alice", "10.1.2.3", "sends to                  orders, jmsish.temporary.*"),
      ("carol", "127.0.0.1", "may change it"), ("alice", "11.0.0.1", "alice may not connect"),
      ("bob", "127.0.0.1", "is in no group")],
 )  # fmt: skip
