@@ -79,13 +79,16 @@ class Admission:
         """Who is connected to a virtual host."""
         return self._present.get(vhost) or Present()
 
+    @property
+    def default_vhost(self) -> str | None:
+        """The virtual host of who names none that there is, which may be told by an alias; None: they are denied."""
+        return self._hostnames.find(self.config.default_vhost)
+
     # --- decided
 
     def decide(self, user: str, host: str, hostname: str | None) -> Grant:
         """What a connection of this user, from this host, may do where it asks for this hostname; or Denied."""
-        vhost = self._hostnames.find(hostname)
-        if vhost is None:
-            vhost = self._hostnames.find(self.config.default_vhost)
+        vhost = self._hostnames.find(hostname) or self.default_vhost
         if vhost is None:
             raise Denied(f"there is no virtual host {hostname!r}, and no default one")
         settings = self.vhosts[vhost]

@@ -12,6 +12,7 @@ from jmsish._listening import check_exposure, tls_of
 from jmsish.broker import Broker, ConfigurationError
 from jmsish.broker.admission import Denied
 from jmsish.broker.grants import Grant
+from jmsish.broker.patterns import ANY, words_of
 from jmsish.broker.remote_hosts import INSIDE, host_said
 from jmsish.broker.users_file import parse_users
 from jmsish.broker.vhosts import DEFAULT, IMPLIED_GROUP, RIGHTS, GroupSettings, VhostSettings
@@ -109,16 +110,29 @@ def _notes(broker: Broker) -> Iterable[str]:
     if not config.vhosts:
         yield f"no [vhosts]: the virtual host {next(iter(broker.admission.vhosts))!r} is implied, {OPEN}"
         return
-    if config.default_vhost not in broker.admission.vhosts:
+    if broker.admission.default_vhost is None:
         yield f"no virtual host is called {config.default_vhost!r}: who asks for none that there is, is denied"
-    for name, each in config.vhosts.items():
-        if not each.groups:
-            yield f"[vhosts.{name}] has no groups: nobody may connect to it"
-        elif each.groups.get(DEFAULT) is IMPLIED_GROUP:
-            yield f"[vhosts.{name}] allows unknown users and has no group {DEFAULT!r}: one is implied, {OPEN}"
-        for group, settings in each.groups.items():
-            if not settings.remote_hosts.texts:
-                yield f"[vhosts.{name}.groups.{group}] has no remote_hosts: nobody may connect by it"
+    for name, vhost in config.vhosts.items():
+        yield from _notes_of(f"[vhosts.{name}", vhost)
+
+
+def _notes_of(place: str, vhost: VhostSettings) -> Iterable[str]:
+    """The same, of a virtual host and its groups."""
+    if not vhost.groups:
+        yield f"{place}] has no groups: nobody may connect to it"
+    elif vhost.groups.get(DEFAULT) is IMPLIED_GROUP:
+        yield f"{place}] allows unknown users and has no group {DEFAULT!r}: one is implied, {OPEN}"
+    for group, settings in vhost.groups.items():
+        where = f"{place}.groups.{group}]"
+        if not settings.remote_hosts.texts:
+            yield f"{where} has no remote_hosts: nobody may connect by it"
+        for role, access in (("source", settings.sources), ("target", settings.targets)):
+            for item in filter(_is_pattern, access.items):
+                yield f"{where} {role}s has the name {item!r}, in which '#' is no wildcard: is {role}_pattern meant?"
+
+
+def _is_pattern(item: str) -> bool:
+    return ANY in words_of(item.replace("/", "."))
 
 
 def _told(broker: Broker, user: str, host: str, vhost: str | None) -> list[str]:

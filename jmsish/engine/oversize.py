@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .events import DELIVERED, OVERSIZE, OVERSIZE_ENDED
+from .events import ABORTED, DELIVERED, OVERSIZE, OVERSIZE_ENDED
 
 if TYPE_CHECKING:
     from .delivery import Delivery
@@ -58,13 +58,20 @@ def exceed(link: Link, delivery: Delivery) -> tuple[Any, ...]:
 def limit_messages(engine: Engine, limit: int, events: list[tuple[Any, ...]]) -> None:
     """From now on the links that the peer makes take messages of so many octets at most; 0 lifts the limit.
 
-    ``events`` are those that were taken and not acted on yet: what they report is measured too.
+    ``events`` are those that were taken and not acted on yet: what they report is measured too, also where the sender
+    has taken it back since.
     """
     engine.max_message_size = limit
     if not limit:
         return
     for index, event in enumerate(events):
-        if event[0] == DELIVERED and len(event[2].payload) > limit:
+        if event[0] == DELIVERED:
+            size = len(event[2].payload)
+        elif event[0] == ABORTED:
+            size = event[2].size
+        else:
+            continue
+        if size > limit:
             events[index] = exceed(event[1], event[2])
     for session in engine.remote_sessions.values():
         for link in session.remote_links.values():

@@ -13,6 +13,8 @@ from jmsish.engine.values import encode_described, encode_string
 from tests.broker.pubsub import subscriber
 from tests.broker.test_management import request
 from tests.broker.world import Peer, Sender, World, in_transaction
+from tests.wire.frames import composite, write
+from tests.wire.raw import MemoryLine, RawPeer, error
 
 LIMIT = 1000
 EXCEEDED = "amqp:link:message-size-exceeded"
@@ -178,6 +180,30 @@ def test_what_a_browser_is_not_shown_holds_nobody_up() -> None:
     assert browser.arrived == []
     world.run()
     assert [len(delivery.payload) for delivery in browser.take()] == [300]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("size", "counted"), [(LIMIT, 0), (LIMIT + 1, 1)])
+def test_what_comes_with_the_open_and_is_taken_back_is_measured(mode: str, size: int, counted: int) -> None:
+    """Before the limit of this connection was known: "an abort beyond the limit is still oversize" (W10)."""
+    world = limited(on_oversize=mode)
+    peer = RawPeer(MemoryLine(world.broker, trusted=True))
+    target = composite("target", address="q")
+    peer.send(
+        b"AMQP\x00\x01\x00\x00",
+        write("open", container_id="c"),
+        write("begin", next_outgoing_id=0, incoming_window=100, outgoing_window=100),
+        write("attach", name="l", handle=0, role=False, target=target, initial_delivery_count=0),
+        write("transfer", payload=sized(size), handle=0, delivery_id=0, delivery_tag=b"a", more=True),
+        write("transfer", handle=0, aborted=True),
+    )
+    passed = ("header", "open", "begin", "attach", "flow")
+    if counted:
+        peer.expect("detach", but=passed, error=error(EXCEEDED))
+        if mode == "connection":
+            peer.expect("close", error=error("amqp:connection:forced"))
+    assert world.broker.denials.max_message_size_denied == counted
+    assert world.depth() == (0, 0)
 
 
 # -- where it is announced ---------------------------------------------------------------------------------------------

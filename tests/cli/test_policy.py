@@ -119,6 +119,10 @@ def test_the_virtual_host(run: Run, file: Path) -> None:
         ('[vhosts."$default"]\nallow_unknown_user = true', "allows unknown users and has no group '$default'"),
         ("[vhosts.shop]", "no virtual host is called '$default'"),
         (
+            '[vhosts."$default".groups.a]\ntargets = ["orders.#"]',
+            "targets has the name 'orders.#', in which '#' is no wildcard: is target_pattern meant?",
+        ),
+        (
             '[users.alice]\npassword = "x"\n[vhosts."$default".groups.a]\nusers = ["alcie"]',
             "[vhosts.$default.groups.a] has a user 'alcie' without a password: is 'alice' meant?",
         ),
@@ -127,6 +131,11 @@ def test_the_virtual_host(run: Run, file: Path) -> None:
 def test_notes_say_what_is_valid_and_may_not_be_meant(run: Run, file: Path, text: str, note: str) -> None:
     file.write_text(text)
     assert note in run("broker", "--check", str(file))
+
+
+def test_the_default_virtual_host_may_be_told_by_an_alias(run: Run, file: Path) -> None:
+    file.write_text('[policy]\ndefault_vhost = "SHOP.example"\n[vhosts.shop]\naliases = ["*.example"]\n')
+    assert "no virtual host is called" not in run("broker", "--check", str(file))
 
 
 @pytest.mark.parametrize(

@@ -124,14 +124,18 @@ def test_what_was_read_before_the_limit_was_known_is_measured() -> None:
         wire.send("transfer", payload=b"x" * size, handle=0, delivery_id=number, delivery_tag=b"%d" % number)
     wire.send("transfer", payload=b"x" * 6, handle=1, delivery_id=2, delivery_tag=b"2", more=True)
     wire.send("transfer", payload=b"x" * 6, handle=1, more=True)
-    wire.send("transfer", payload=b"x" * 6, handle=0, delivery_id=3, delivery_tag=b"3", more=True)
+    for number, size in ((3, 10), (4, 11)):  # taken back again: that is too late for the second
+        wire.send("transfer", payload=b"x" * size, handle=0, delivery_id=number, delivery_tag=b"a", more=True)
+        wire.send("transfer", handle=0, aborted=True)
+    wire.send("transfer", payload=b"x" * 6, handle=0, delivery_id=5, delivery_tag=b"5", more=True)
     pending = wire.events()
     limit_messages(wire.engine, 10, pending)
     assert [(events.NAMES[kind], where is link, delivery.id) for kind, where, delivery in pending] == [
-        ("DELIVERED", True, 0), ("OVERSIZE", True, 1), ("OVERSIZE", False, 2),
+        ("DELIVERED", True, 0), ("OVERSIZE", True, 1), ("ABORTED", True, 3), ("OVERSIZE", True, 4),
+        ("OVERSIZE", False, 2),
     ]  # fmt: skip
     wire.send("transfer", payload=b"x" * 4, handle=0)
-    wire.send("transfer", payload=b"x" * 5, handle=0, delivery_id=4, delivery_tag=b"4", more=True)
+    wire.send("transfer", payload=b"x" * 5, handle=0, delivery_id=6, delivery_tag=b"6", more=True)
     wire.send("transfer", payload=b"x" * 6, handle=0)
     assert kinds(wire.engine) == ["DELIVERED", "OVERSIZE"]
 
