@@ -311,32 +311,34 @@ class Broker:
                 del self._containers[connection.container_id]
 
     def worked(self, transaction: Transaction) -> None:
-        """Something was done in a transaction: its time runs from the first (D15), its idleness from the last."""
+        """Something was done in a transaction: its time runs from the first (D15), its idleness from the last.
+
+        Its times are those that are configured when it begins to work, whatever is changed later.
+        """
         config = self.config
         if config.max_transaction_size and transaction.size > config.max_transaction_size:
             transaction.outgrow(config.max_transaction_size)
-        if config.transaction_idle_timeout:
-            transaction.last = self.now()
         if not transaction.began:
-            transaction.began = now = self.now()
-            if config.transaction_timeout:
-                self._limit(transaction, now + config.transaction_timeout, _Timeout(self, transaction))
-            if config.transaction_idle_timeout:
-                self._limit(transaction, now + config.transaction_idle_timeout, _IdleTimeout(self, transaction))
-
-    def _limit(self, transaction: Transaction, due: float, limit: Timed) -> None:
-        self._timers.add(due, limit)
-        transaction.limits.append(limit)
+            transaction.began = self.now()
+            times = ((config.transaction_timeout, _Timeout), (config.transaction_idle_timeout, _IdleTimeout))
+            for seconds, kind in times:
+                if seconds:
+                    limit = kind(self, transaction, seconds)
+                    self._timers.add(transaction.began + seconds, limit)
+                    transaction.limits.append(limit)
+        if transaction.limits:
+            transaction.last = self.now()
 
 
 class _Timeout:
     """The end of a transaction's time."""
 
-    __slots__ = ("_broker", "_transaction")
+    __slots__ = ("_broker", "_transaction", "seconds")
 
-    def __init__(self, broker: Broker, transaction: Transaction) -> None:
+    def __init__(self, broker: Broker, transaction: Transaction, seconds: float) -> None:
         self._broker = broker
         self._transaction = transaction
+        self.seconds = seconds
 
     def on_time(self, now: float) -> None:
         transaction = self._transaction
@@ -344,7 +346,7 @@ class _Timeout:
             self._judge(transaction, now)
 
     def _judge(self, transaction: Transaction, now: float) -> None:
-        self._time_out(transaction, f"it was open longer than {self._broker.config.transaction_timeout:g} s")
+        self._time_out(transaction, f"it was open longer than {self.seconds:g} s")
 
     def _time_out(self, transaction: Transaction, description: str) -> None:
         transaction.time_out(self._broker.settlement, description)
@@ -357,8 +359,8 @@ class _IdleTimeout(_Timeout):
     __slots__ = ()
 
     def _judge(self, transaction: Transaction, now: float) -> None:
-        limit = self._broker.config.transaction_idle_timeout
-        if transaction.last + limit > now:
-            self._broker._timers.add(transaction.last + limit, self)
+        due = transaction.last + self.seconds
+        if due > now:
+            self._broker._timers.add(due, self)
         else:
-            self._time_out(transaction, f"nothing was done in it for more than {limit:g} s")
+            self._time_out(transaction, f"nothing was done in it for more than {self.seconds:g} s")

@@ -12,7 +12,7 @@ from math import inf
 from typing import Any, ClassVar, Final
 
 from jmsish.broker.grants import PERMISSIVE, Grant
-from jmsish.broker.link_policy import SESSION_DISALLOWED
+from jmsish.broker.link_policy import SESSION_DISALLOWED, note_session_denied
 from jmsish.broker.login import Login
 from jmsish.broker.oversize import Oversize
 from jmsish.broker.remote_hosts import host_of
@@ -47,8 +47,8 @@ class Guest:
         """What it may do: decided at its open, and fixed for its life."""
         self.admitted = False
         """Policy has let it in, and counts it."""
-        self.links_denied = 0
-        """Links that were refused it."""
+        self.links_denied = self.sessions_denied = 0
+        """Links and sessions that were refused it."""
         self.ended = False
         self._graces: list[tuple[float | None, Any]] = []
         """Links that their receivers have closed, until when what they hold may still be disposed of."""
@@ -186,7 +186,7 @@ class Guest:
         if grant.max_sessions and len(there) >= grant.max_sessions:
             session.accept_begin()
             session.fail(SESSION_DISALLOWED)
-            self.broker.denials.session_denied(grant.vhost)
+            note_session_denied(self, len(there))
             return
         if grant.max_session_window:
             narrow_window(session, grant.max_session_window // self.engine.max_frame_size)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jmsish.broker.dynamic import NodeWishes
     from jmsish.broker.filters import Wanted
     from jmsish.broker.grants import Grant
+    from jmsish.broker.guests import Guest
     from jmsish.broker.network.connection import RouterConnection
     from jmsish.broker.router import Topic
     from jmsish.broker.subscriptions import Content
@@ -72,13 +73,33 @@ def note_denied(connection: ServerConnection | RouterConnection, link: Link, den
     if not is_told(times):
         return
     what = "receiver" if link.is_sender else "sender"
-    who = f"the user {grant.user!r}, in the group {grant.group!r} of {grant.vhost!r}"
     why = denied.why if isinstance(denied, LinkDenied) else denied
-    more = f" ({times} links of this connection; further ones are counted, and told now and then)"
     _log.warning(
         "the %s %r of %s is denied to %s: %s%s",
-        what, shortened(link.name), connection.peer, who, shortened(str(why)), more if times >= TOLD_EACH else "",
+        what, shortened(link.name), connection.peer, _who(grant), shortened(str(why)), _more("links", times),
     )  # fmt: skip
+
+
+def note_session_denied(connection: Guest, there: int) -> None:
+    """The same of a session that is one too many, where ``there`` are."""
+    grant = connection.grant
+    connection.broker.denials.session_denied(grant.vhost)
+    connection.sessions_denied = times = connection.sessions_denied + 1
+    if is_told(times):
+        _log.warning(
+            "a session of %s is denied to %s: it has %d, and at most %d%s",
+            connection.peer, _who(grant), there, grant.max_sessions, _more("sessions", times),
+        )  # fmt: skip
+
+
+def _who(grant: Grant) -> str:
+    return f"the user {grant.user!r}, in the group {grant.group!r} of {grant.vhost!r}"
+
+
+def _more(what: str, times: int) -> str:
+    if times < TOLD_EACH:
+        return ""
+    return f" ({times} {what} of this connection; further ones are counted, and told now and then)"
 
 
 def check_count(connection: ServerConnection | RouterConnection, link: Link) -> None:

@@ -461,6 +461,32 @@ def test_timeout_counts_from_the_first_work(world: World) -> None:
     assert world.queue("results").depth == 0
 
 
+@pytest.mark.parametrize("now", [0, 1, 100])
+@pytest.mark.parametrize("key", ["transaction_timeout", "transaction_idle_timeout"])
+def test_a_transaction_keeps_the_times_that_were_configured_when_it_began_to_work(
+    key: str, now: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A change is for those that come: none is undone that was just at work, nor is the log told another time."""
+    world = World({"policy": {key: 10}})
+    peer = world.connect()
+    controller, sender = peer.controller(), peer.sender("results")
+    txn, later = controller.declare(), controller.declare()
+    sender.send("m1", state=in_transaction(txn))
+    world.advance(5)
+    world.broker.change_policy({key: now})
+    sender.send("m2", state=in_transaction(txn))
+    world.advance(4)
+    sender.send("m3", state=in_transaction(txn))
+    sender.send("m4", state=in_transaction(later))
+    world.advance(0.5 if key == "transaction_timeout" else 9.5)
+    assert not [record for record in caplog.records if txn.hex() in record.getMessage()]
+    world.advance(1)
+    assert controller.commit(txn) == "amqp:transaction:timeout"
+    [told] = [record.getMessage() for record in caplog.records if txn.hex() in record.getMessage()]
+    assert "more than 10 s" in told or "longer than 10 s" in told
+    assert controller.commit(later) == ("amqp:transaction:timeout" if now == 1 else None)
+
+
 class TestAcquisition:
     """4.4.3: credit that belongs to a transaction."""
 

@@ -324,6 +324,21 @@ class _End:
 # --- dynamic and anonymous
 
 
+def test_refused_sessions_are_told_in_the_log_and_do_not_fill_it(caplog: pytest.LogCaptureFixture) -> None:
+    """The peer hears that policy refuses one, the log why."""
+    made = world(max_sessions=1)
+    peer = as_user(made)
+    assert peer.engine.remote is not None
+    peer.engine.remote = replace(peer.engine.remote, channel_max=9)  # a peer that does not look at it
+    for _ in range(120):
+        peer.begin()
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 11 and counted(made)[1] == 120
+    who = "the user 'joe', in the group 'all' of '$default'"
+    assert told[0] == f"a session of memory is denied to {who}: it has 1, and at most 1"
+    assert "100 sessions of this connection" in told[-1]
+
+
 @pytest.mark.parametrize("allowed", [True, False])
 def test_allow_dynamic_source_is_for_sources_and_targets(allowed: bool) -> None:
     """W12."""
