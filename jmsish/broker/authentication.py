@@ -57,13 +57,14 @@ class Authentication:
         self.config = config
         self._configured = users
         self._users = Users(users)
+        self._seed: bytes | None = None  # of what has been said to unknown names
         self._authenticator = authenticator
         self.is_required = bool(users or config.users_file or authenticator)
         """Whether there is anything that tells people apart: an empty file of users lets nobody in, not everybody."""
 
     def take_file(self, users: Mapping[str, User]) -> None:
         """The users of the file, from now on; one of the configuration comes before one of the same name there."""
-        self._users = Users({**users, **self._configured})
+        self._users = Users({**users, **self._configured}, self._seed)
 
     def offer(
         self,
@@ -79,6 +80,7 @@ class Authentication:
         ``ssl.SSLSocket.getpeercert`` gives it; ``exposed`` says that others can read what is sent.
         """
         users = self._users
+        self._seed = users.seed
         if certificate:
             identity = users.certified(identity_of(certificate, self.config.certificate_identity))
         open_to_all = trusted or not (self.is_required or certificate)

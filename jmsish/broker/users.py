@@ -42,12 +42,16 @@ def scram_key(mechanism: str, password: str, *, iterations: int = DEFAULT_ITERAT
 class Users:
     """All users of one broker.
 
-    An unknown name must look like a wrong password. Its key is made up from the name and a secret of this broker, so it
-    is the same each time; and keys of passwords are made all at once, so that no single user's takes time of its own.
+    An unknown name must look like a wrong password. Its key is made up from the name and a seed, so it is the same each
+    time; and keys of passwords are made all at once, so that no single user's takes time of its own.
+
+    ``seed`` is that of the users before these, if there were any: what an unknown name hears may not change where what
+    a known one hears does not. A broker that starts again finds its seed in the keys that it knows.
     """
 
-    def __init__(self, users: Mapping[str, User]) -> None:
+    def __init__(self, users: Mapping[str, User], seed: bytes | None = None) -> None:
         self.users = users
+        self.seed = seed if seed is not None else _seed_of(users)
         proving = [user for user in users.values() if user.has_password]
         self.mechanisms = tuple(
             name for name in SCRAM_MECHANISMS if proving and all(user.knows(name) for user in proving)
@@ -126,11 +130,15 @@ class Users:
             for which in ("stored", "server")
         )
         salt = self._salt(mechanism, username)
-        chosen = iterations[stored_key[0] % len(iterations)] if iterations else DEFAULT_ITERATIONS
+        chosen = iterations[self._lot(username) % len(iterations)] if iterations else DEFAULT_ITERATIONS
         return ScramKey(chosen, salt, stored_key, server_key)
 
     def _salt(self, mechanism: str, username: str) -> bytes:
-        return hmac.digest(self._secret, f"salt {mechanism} {username}".encode(), hashlib.sha256)[:SALT_LENGTH]
+        return hmac.digest(self.seed, f"salt {mechanism} {username}".encode(), hashlib.sha256)[:SALT_LENGTH]
+
+    def _lot(self, username: str) -> int:
+        """A number for a name, always the same one."""
+        return hmac.digest(self.seed, b"lot " + username.encode("utf-8", "surrogatepass"), hashlib.sha256)[0]
 
     def _blind(self, text: str) -> bytes:
         """Of one length whatever the text, so that a comparison says nothing of that either."""
@@ -138,7 +146,7 @@ class Users:
 
     def _alike(self, username: str) -> Mapping[str, ScramKey]:
         """The keys of some user, for a comparison whose result does not count; for a name always of the same one."""
-        return self._salted[self._blind(username)[0] % len(self._salted)]
+        return self._salted[self._lot(username) % len(self._salted)]
 
     @staticmethod
     def _matches(keys: Mapping[str, ScramKey], password: str) -> bool:
@@ -148,6 +156,14 @@ class Users:
         except ValueError:
             return False
         return hmac.compare_digest(given.stored_key, key.stored_key)
+
+
+def _seed_of(users: Mapping[str, User]) -> bytes:
+    """The same for the same salted keys, which nobody outside knows all of; by chance where there are none."""
+    texts = [f"{mechanism} {key.text()}" for user in users.values() for mechanism, key in user.keys.items()]
+    if not texts:
+        return token_bytes(32)
+    return hashlib.sha256("\n".join(["what unknown names hear", *sorted(texts)]).encode()).digest()
 
 
 def _prepared(text: str) -> str:

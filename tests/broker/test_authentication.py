@@ -11,7 +11,8 @@ from jmsish.broker import BrokerConfig, ConfigurationError, scram_key
 from jmsish.broker.authentication import Authentication, AuthenticationConfig
 from jmsish.broker.certificates import identity_of, subject_text
 from jmsish.broker.slowing import FREE, LONGEST_DELAY, MOST_HELD
-from jmsish.broker.users import User
+from jmsish.broker.users import User, Users
+from jmsish.broker.users_file import make_user
 from jmsish.engine.oauth import read_bearer
 from jmsish.engine.sasl import SaslClient
 from jmsish.errors import JMSSecurityError  # noqa: F401 - the name that a client meets, for who searches
@@ -246,6 +247,43 @@ def test_a_secret_key_of_the_broker_makes_up_keys_that_say_nothing() -> None:
     assert one.find("SCRAM-SHA-256", "nobody") == one.find("SCRAM-SHA-256", "nobody")
     assert one.find("SCRAM-SHA-256", "nobody") != two.find("SCRAM-SHA-256", "nobody")
     assert one.find("SCRAM-SHA-256", "nobody")[1] is None
+
+
+def salted(*names: str, iterations: int = 4096) -> dict[str, User]:
+    return {name: make_user(name, "secret", iterations=iterations) for name in names}
+
+
+def heard_by(broker: Authentication, *names: str) -> list[tuple[bytes, int]]:
+    server = broker.offer(trusted=False)
+    assert server.scram is not None
+    keys = [server.scram("SCRAM-SHA-256", name)[0] for name in names]
+    return [(key.salt, key.iterations) for key in keys]
+
+
+def test_what_an_unknown_name_hears_stays_as_long_as_what_a_known_one_hears() -> None:
+    """Else whoever asks before and after a new file, or a restart, learns who is a user: a salt in the file stays."""
+    users, names = salted("alice", "bob") | salted("carl", iterations=5000), ("alice", "carl", "nobody", "somebody")
+    broker = Authentication(AuthenticationConfig(users_file="f"), {})
+    broker.take_file(users)
+    before = heard_by(broker, *names)
+    broker.take_file(users | salted("dora"))
+    assert heard_by(broker, *names) == before
+    broker.take_file(users | {"eve": User("a password in the clear")})
+    assert heard_by(broker, *names) == before
+    again = Authentication(AuthenticationConfig(users_file="f"), {})
+    again.take_file(users)
+    assert heard_by(again, *names) == before
+    other = Authentication(AuthenticationConfig(users_file="f"), {})
+    other.take_file(salted("alice", "bob"))
+    assert heard_by(other, *names)[2:] != before[2:]
+
+
+def test_what_a_name_costs_stays_the_same_too() -> None:
+    """An unknown name is compared with the key of some user: with that of the same one, whoever asks again."""
+    users = salted("a") | salted("b", iterations=5000) | salted("c", iterations=6000)
+    first, second = Users(users), Users(users)
+    for name in ("nobody", "somebody", "x", "y"):
+        assert first._alike(name) is second._alike(name)
 
 
 # Failed attempts.
