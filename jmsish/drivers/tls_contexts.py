@@ -6,7 +6,7 @@ A context that a program gives itself is used as it is.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -37,10 +37,11 @@ def client_context(
     if not verify:
         context.verify_mode = ssl.CERT_NONE
     if certificate is not None:
-        with _told("tls_certificate", certificate, key, "tls_key"):
-            context.load_cert_chain(certificate, key, _opening(key_password, "tls_key_password"))
+        _load(context, ("tls_certificate", certificate), ("tls_key", key), _Opener("tls_key_password", key_password))
     elif key is not None:
         raise ValueError("tls_key is the key of tls_certificate, which is not given")
+    elif key_password is not None:
+        raise ValueError("tls_key_password opens the key of tls_certificate, which is not given")
     return context
 
 
@@ -60,8 +61,7 @@ def server_context(
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if alpn:
         context.set_alpn_protocols([ALPN])
-    with _told("certificate", certificate, key, "key"):
-        context.load_cert_chain(certificate, key, _opening(key_password, "key_password"))
+    _load(context, ("certificate", certificate), ("key", key), _Opener("key_password", key_password))
     if client_ca is not None:
         with _told("client_ca", client_ca):
             context.load_verify_locations(cafile=client_ca)
@@ -69,15 +69,25 @@ def server_context(
     return context
 
 
-def _opening(password: str | None, name: str) -> Callable[[], str]:
+class _Opener:
     """What OpenSSL asks for the password of a key: without it would ask the terminal, and wait there for ever."""
 
-    def give() -> str:
-        if password is None:
-            raise ValueError(f"the key is encrypted, and there is no {name}")
-        return password
+    def __init__(self, name: str, password: str | None) -> None:
+        self.name = name
+        self.was_asked = False
+        self._password = password
 
-    return give
+    def __call__(self) -> str:
+        self.was_asked = True
+        if self._password is None:
+            raise ValueError(f"the key is encrypted, and there is no {self.name}")
+        return self._password
+
+
+def _load(context: ssl.SSLContext, certificate: tuple[str, str], key: tuple[str, str | None], opener: _Opener) -> None:
+    """A certificate and its key, each as the name of what says where it is, and the file."""
+    with _told(*certificate, key[1], key[0], opener):
+        context.load_cert_chain(certificate[1], key[1], opener)
 
 
 _SAID: Final = {
@@ -89,7 +99,9 @@ _SAID: Final = {
 
 
 @contextmanager
-def _told(name: str, path: str | None, key: str | None = None, key_name: str = "") -> Iterator[None]:
+def _told(
+    name: str, path: str | None, key: str | None = None, key_name: str = "", opener: _Opener | None = None
+) -> Iterator[None]:
     """What goes wrong with a file is told with its name."""
     where = f"{name}={path!r}" + (f", {key_name}={key!r}" if key is not None else "")
     try:
@@ -98,11 +110,9 @@ def _told(name: str, path: str | None, key: str | None = None, key_name: str = "
         reason = (error.reason or "").replace("_", " ").lower()
         said = _SAID.get(reason, reason)
         if not reason or reason == "pem lib":  # OpenSSL says no more of what it cannot read
-            said = (
-                "there is no certificate with its key in it (PEM)"
-                if key_name
-                else "there is no certificate in it (PEM)"
-            )
+            said = f"there is no certificate {'with its key ' if key_name else ''}in it (PEM)"
+            if opener is not None and opener.was_asked:
+                said = "the password does not open the key"
         raise ValueError(f"{where}: {said}") from error
     except OSError as error:
         raise ValueError(f"{where}: {error.strerror or error}") from error

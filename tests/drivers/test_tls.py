@@ -7,10 +7,13 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import trustme
+from cryptography.hazmat.primitives import serialization
 
+from jmsish.drivers import tls_contexts
 from jmsish.drivers.sockets import connect_tcp
 from jmsish.drivers.tls import TlsCodec, TlsFailure
 from jmsish.errors import ConnectionLostError
@@ -258,3 +261,24 @@ def test_a_client_without_the_certificate_asked_for() -> None:
     transport.close()
     assert not wire.broker.connections
     wire.stop()
+
+
+@pytest.mark.parametrize("password", [None, "wrong", "opens-it"])
+def test_a_key_that_is_encrypted_asks_no_terminal_and_says_what_is_wrong(tmp_path: Path, password: str | None) -> None:
+    issued = authority().issue_cert("localhost")
+    key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    locked = key.private_bytes(encoding, form, serialization.BestAvailableEncryption(b"opens-it"))
+    (tmp_path / "both.pem").write_bytes(locked + issued.cert_chain_pems[0].bytes())
+    file = str(tmp_path / "both.pem")
+    said = {None: "the key is encrypted, and there is no .*key_password", "wrong": "the password does not open the key"}
+    for make in (
+        lambda: tls_contexts.server_context(file, key_password=password),
+        lambda: tls_contexts.client_context(certificate=file, key_password=password),
+    ):
+        if password == "opens-it":
+            make()
+            continue
+        with pytest.raises(ValueError, match=f"certificate='.*both.pem': {said[password]}") as caught:
+            make()
+        assert "wrong" not in str(caught.value)
