@@ -48,6 +48,19 @@ def tls_context(target: ConnectionTarget, given: ssl.SSLContext | None) -> ssl.S
 _DEFAULTS = ConnectionOptions()
 
 
+def check_context(target: ConnectionTarget, given: ssl.SSLContext | None) -> None:
+    """A context where there is no TLS would be passed over in silence, and what is meant to be safe would not be.
+
+    In a list of brokers one with TLS is enough: the others were asked for without, by their URLs.
+    """
+    if given is None:
+        return
+    if not isinstance(given, ssl.SSLContext):
+        raise TypeError(f"ssl_context must be an ssl.SSLContext, not {type(given).__name__}")
+    if not any(place.is_secure for place in target.alternatives):
+        raise ValueError(f"ssl_context is for TLS, which {target.url} has not: amqps:// or amqpwss:// has it")
+
+
 def sasl_client(target: ConnectionTarget, token: str | None, given: ssl.SSLContext | None) -> SaslClient | None:
     """What a connection brings into the SASL exchange; none over `vm://` without a name, where nobody asks.
 

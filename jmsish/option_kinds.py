@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
@@ -15,9 +17,12 @@ from urllib.parse import unquote, urlsplit
 __all__ = [
     "CALLABLE",
     "FLAG",
+    "HALF_CHARACTER",
     "NAMES",
     "OBJECT",
+    "PLACE",
     "PROXY",
+    "SECRET",
     "TEXT",
     "Checked",
     "WATCHER",
@@ -31,6 +36,8 @@ __all__ = [
     "seconds",
     "unknown_name",
 ]
+
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -147,8 +154,23 @@ def _read_flag(name: str, text: str) -> bool:
 
 def _check_text(name: str, value: Any) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise TypeError(f"{name} is a str, not {value!r}")
+        raise TypeError(f"{name} is a str, not {type(value).__name__}")  # the value may be a password
     return value
+
+
+def _check_place(name: str, value: Any) -> str | None:
+    text = _check_text(name, value)
+    if text == "":
+        raise ValueError(f"{name} is empty; None, or leaving it out, is the default")
+    return text
+
+
+def _check_secret(name: str, value: Any) -> str | None:
+    # An error of the codec would hold the whole text.
+    text = _check_text(name, value)
+    if HALF_CHARACTER.search(text or ""):
+        raise ValueError(f"{name} has a lone surrogate, which nothing can be made of")
+    return text
 
 
 def _check_names(name: str, value: Any) -> tuple[str, ...] | None:
@@ -162,7 +184,7 @@ def _check_names(name: str, value: Any) -> tuple[str, ...] | None:
 
 def _check_callable(name: str, value: Any) -> Any:
     if value is not None and not callable(value):
-        raise TypeError(f"{name} is a callable, not {value!r}")
+        raise TypeError(f"{name} is a callable, not {type(value).__name__}")  # it may be the token itself
     return value
 
 
@@ -191,16 +213,20 @@ def read_proxy(name: str, url: str) -> Proxy:
     if not url:
         return Proxy("")
     wanted = f"{name} is an HTTP proxy, as http://host:port"
-    try:
+    found = None
+    with suppress(ValueError):  # whose text, and that of its context, may be a password where the port should be
         parts = urlsplit(url if "://" in url else f"http://{url}")
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise ValueError(f"{wanted}: {str(error).partition(':')[0]}") from None
+        found = parts.hostname, parts.port
+    if found is None:
+        raise ValueError(f"{wanted}: the port is no number from 1 to 65535, or an IPv6 address has no brackets")
+    host, port = found
     if parts.scheme != "http":
         raise ValueError(f"{wanted}, and not one of the scheme {parts.scheme!r}")
     if not host or parts.path.strip("/") or parts.query:
         raise ValueError(wanted)
     user, secret = (None if text is None else unquote(text) for text in (parts.username, parts.password))
+    if HALF_CHARACTER.search(f"{user}{secret}"):
+        raise ValueError(f"{name} has a lone surrogate in its user or password, which cannot be sent")
     return Proxy(host, port or 80, user, secret)
 
 
@@ -215,6 +241,9 @@ def _check_proxy(name: str, value: Any) -> Proxy | None:
 PROXY = Kind(_check_proxy, lambda name, text: text)
 FLAG = Kind(_check_flag, _read_flag)
 TEXT = Kind(_check_text, lambda name, text: text)
+PLACE = Kind(_check_place, lambda name, text: text)
+"""A file or a host: an empty one, as of a variable that is not set, would be passed over in silence."""
+SECRET = Kind(_check_secret, lambda name, text: text)
 NAMES = Kind(_check_names, lambda name, text: text)
 CALLABLE = Kind(_check_callable, _no_text)
 WATCHER = Kind(_check_watcher, _no_text)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jmsish.option_kinds import CALLABLE, FLAG, NAMES, TEXT, Checked, option
+from jmsish.option_kinds import CALLABLE, FLAG, NAMES, PLACE, SECRET, Checked, option
 
 __all__ = ["QPID_SECURITY_NAMES", "TLS_OPTIONS", "SecurityOptions"]
 
@@ -27,15 +27,15 @@ class SecurityOptions(Checked):
     function."""
     allow_cleartext: bool = option(False, FLAG)
     """Whether a password (PLAIN) or token may be sent where others can read it: without TLS, to another machine."""
-    tls_ca: str | None = option(None, TEXT)
+    tls_ca: str | None = option(None, PLACE)
     """A file of the certificates to trust, in PEM; ``None``: those of the system."""
-    tls_certificate: str | None = option(None, TEXT)
+    tls_certificate: str | None = option(None, PLACE)
     """A file with our own certificate, in PEM, for a broker that asks for one."""
-    tls_key: str | None = option(None, TEXT)
+    tls_key: str | None = option(None, PLACE)
     """A file with the key of ``tls_certificate``; ``None``: it is in the same file."""
-    tls_key_password: str | None = dataclasses.field(default=None, metadata={"kind": TEXT}, repr=False)
+    tls_key_password: str | None = dataclasses.field(default=None, metadata={"kind": SECRET}, repr=False)
     """What opens that key, where it is encrypted."""
-    tls_server_name: str | None = option(None, TEXT)
+    tls_server_name: str | None = option(None, PLACE)
     """The name that the broker's certificate must be for, which SNI asks for; ``None``: the host of the URL."""
     tls_verify: bool = option(True, FLAG)
     """Whether the broker's certificate is verified. Without, anybody on the way can be the broker."""

@@ -361,8 +361,12 @@ def _checked(target: ConnectionTarget) -> ConnectionTarget:
         for place in (target, *target.targets):
             for name in TLS_OPTIONS:
                 if getattr(place.options, name) != _FIELDS[name].default:
-                    raise ValueError(f"{name} is for TLS, which {place.url} has not: amqps:// or amqpwss:// has it")
+                    raise _without_tls(name, place.url)
     return target
+
+
+def _without_tls(name: str, url: str) -> ValueError:
+    return ValueError(f"{name} is for TLS, which {url} has not: amqps:// or amqpwss:// has it")
 
 
 def _shown(url: str) -> str:
@@ -417,7 +421,12 @@ def _parse_single(url: str, common: Mapping[str, Any], keywords: Mapping[str, An
         raise ValueError(f"{shown!r} has a path; a virtual host is chosen by ?amqp.vhost=NAME")
     if path and not re.fullmatch(r"[!-~]*", path):
         raise ValueError(f"{shown!r}: the path has a character that must be written as %XX")
-    found: dict[str, Any] = {**common, **_read_query(url, query)}
+    own = _read_query(url, query)
+    if scheme not in ("amqps", "amqpwss"):
+        for option in own:  # what stands at a broker of a list is for that one, whatever the others are
+            if option in TLS_OPTIONS and own[option] != _FIELDS[option].default:
+                raise _without_tls(option, shown)
+    found: dict[str, Any] = {**common, **own}
     if at:
         name, colon, secret = user.partition(":")
         found["username"] = unquote(name)

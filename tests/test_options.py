@@ -293,6 +293,18 @@ def test_options_of_tls_without_tls_are_an_error_and_not_passed_over(url: str) -
     with pytest.raises(ValueError, match="tls_ca is for TLS, which .* has not: amqps://"):
         parse_url(url)
     assert parse_url("failover:(amqp://h,amqps://h)?jms.tls_ca=x").targets[1].options.tls_ca == "x"
+    with pytest.raises(ValueError, match="tls_ca is for TLS, which amqp://a has not"):
+        parse_url("failover:(amqp://a?jms.tls_ca=x,amqps://b)")
+    assert parse_url("failover:(amqp://a,amqps://b?jms.tls_ca=x)").targets[1].options.tls_ca == "x"
+
+
+@pytest.mark.parametrize("name", ["tls_ca", "tls_certificate", "tls_key", "tls_server_name"])
+def test_an_empty_file_or_name_is_none_and_not_the_default(name: str) -> None:
+    """As of a variable of the environment that is not set: an empty tls_ca trusted the system's authorities."""
+    with pytest.raises(ValueError, match=f"{name} is empty"):
+        parse_url("amqps://h", **{name: ""})
+    with pytest.raises(ValueError, match=f"{name} is empty"):
+        parse_url(f"amqps://h?jms.{name}=")
 
 
 SECRETS = ("hunter2", "hun/ter2", "hun?ter2", "hun@ter2", "hun,ter2", "hun#ter2", "hun:ter2", "hun(ter2)", "h ter2")
@@ -306,7 +318,7 @@ SECRETS = ("hunter2", "hun/ter2", "hun?ter2", "hun@ter2", "hun,ter2", "hun#ter2"
         "amqp://user:{}", "amqp:user:{}@h", "failover:(amqp://a,amqp://user:{}@h:x)", "failover:amqp://user:{}@h",
         "amqp://h?jms.password={}&nothing", "amqp://h:x?jms.password={}", "amqp://user:{}@h?failover.randomize=true",
         "amqp://user:{}@[::1", "vm://?jms.password={}", "failover:(amqp://h?jms.password={}&jms.nothing=1)",
-        "amqps://h?proxy=http://u:{}@", "amqps://h?jms.proxy=http://u:{}@p:x",
+        "amqps://h?proxy=http://u:{}@", "amqps://h?jms.proxy=http://u:{}@p:x", "amqps://h?jms.proxy=http://u:{}",
     ],
 )  # fmt: skip
 def test_no_error_of_a_url_shows_the_password_in_it(url: str, secret: str) -> None:
@@ -319,6 +331,25 @@ def test_no_error_of_a_url_shows_the_password_in_it(url: str, secret: str) -> No
         assert "ter2" not in str(error)
     else:
         assert "ter2" not in target.url
+
+
+def chain(error: BaseException | None) -> str:
+    """An error and all that it came from, as a debugger shows them."""
+    return "" if error is None else f"{error} {error!r} {chain(error.__cause__)} {chain(error.__context__)}"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"token": "hunter2"}, {"tls_key_password": b"hunter2"}, {"tls_key_password": "hunter2\udc80"},
+        {"proxy": b"http://u:hunter2@h"}, {"proxy": "http://u:hunter2"}, {"proxy": "u:hunter2"},
+        {"proxy": "http://u:hunter2/@h:1"}, {"proxy": "http://u:hunter2\udc80@h:1"}, {"tls_ca": b"hunter2"},
+    ],
+)  # fmt: skip
+def test_no_error_of_an_option_shows_a_value_that_may_be_secret(given: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError)) as caught:
+        parse_url("amqps://h", **given)
+    assert next(iter(given)) in str(caught.value) and "hunter2" not in chain(caught.value)
 
 
 def test_no_repr_shows_a_secret() -> None:

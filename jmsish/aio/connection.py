@@ -11,7 +11,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from jmsish._credentials import brought_along, no_token, tls_context, token_soon
+from jmsish._credentials import brought_along, check_context, no_token, tls_context, token_soon
 from jmsish._facade import (
     ConnectionMetaData,
     EventListener,
@@ -294,6 +294,7 @@ async def _create_context(
 
 async def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, opening: bool = False) -> Connection:
     """Reach the target's broker, and authenticate; by `failover:` as its plan says, with `opening` to the open."""
+    check_context(target, ssl_context)
     if target.failover is not None:
         return await _dial_by_plan(target, ssl_context, opening)
     tls = tls_context(target, ssl_context)

@@ -10,7 +10,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from jmsish._credentials import brought_along, tls_context, token_now
+from jmsish._credentials import brought_along, check_context, tls_context, token_now
 from jmsish._facade import (
     ConnectionMetaData,
     EventListener,
@@ -281,6 +281,7 @@ def create_context(
 
 def _dial(target: ConnectionTarget, ssl_context: ssl.SSLContext | None, opening: bool = False) -> Connection:
     """Reach the target's broker, and authenticate; by `failover:` as its plan says, with `opening` to the open."""
+    check_context(target, ssl_context)
     if target.failover is not None:
         return _dial_by_plan(target, ssl_context, opening)
     tls = tls_context(target, ssl_context)

@@ -309,6 +309,7 @@ async def test_verification_can_be_taken_away_by_name(face: Face, files: Path, o
         ({"tls_ca": "none.pem"}, "tls_ca='.*none.pem': No such file"),
         ({"tls_certificate": "ca.pem"}, "tls_certificate='.*ca.pem': there is no certificate with its key"),
         ({"tls_key": "client.pem"}, "tls_key is the key of tls_certificate"),
+        ({"tls_key_password": "client.pem"}, "tls_key_password opens the key of tls_certificate"),
     ],
 )
 async def test_files_that_are_no_good_are_named(face: Face, files: Path, options: dict[str, str], said: str) -> None:
@@ -318,6 +319,20 @@ async def test_files_that_are_no_good_are_named(face: Face, files: Path, options
     context = client_context(ca=str(files / "ca.pem"))
     with pytest.raises(ValueError, match="tls_ca and ssl_context are both given"):
         await place.connect(ssl_context=context)
+
+
+@tcp_only
+@pytest.mark.parametrize("shape", ["{}", "failover:({})", "failover:({0},{0})"])
+async def test_a_context_without_tls_is_an_error_and_not_passed_over(face: Face, files: Path, shape: str) -> None:
+    """Who gives one means to be safe; in a list of brokers one with TLS is enough."""
+    plain, safe = face.broker.listen(), Place(face, "tls", files).listen().listener
+    context = client_context(ca=str(files / "ca.pem"))
+    for url in (shape.format(plain.url), shape.format(face.broker.url)):
+        with pytest.raises(ValueError, match=r"ssl_context is for TLS, which .* has not: amqps://"):
+            await face.connect(url, ssl_context=context)
+    with pytest.raises(TypeError, match=r"ssl_context must be an ssl\.SSLContext, not bool"):
+        await face.connect(shape.format(f"amqps://localhost:{safe.port}"), ssl_context=True)
+    await face.connect(f"failover:({plain.url},amqps://localhost:{safe.port})", ssl_context=context)
 
 
 @tcp_only
