@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jmsish.broker.config.users import SCRAM_KEYS
+from jmsish.broker.config.users import SCRAM_KEYS, login_name
 from jmsish.broker.users import User, Users
 from jmsish.broker.users_file import ITERATIONS, format_users, make_user, parse_users
 from jmsish.cli.parsing import CommandError, OneLineParser, add_command, positive
@@ -64,8 +64,7 @@ def add_parser(commands: Any) -> None:
 
 
 def add(arguments: argparse.Namespace) -> int:
-    if arguments.name in read(arguments.file, missing=True):
-        raise CommandError(f"{arguments.file} has a user {arguments.name!r} already; `jmsish user passwd` changes it")
+    _vacant(read(arguments.file, missing=True), arguments)  # before anybody is asked for a password
     return _set(arguments, new=True)
 
 
@@ -78,8 +77,8 @@ def _set(arguments: argparse.Namespace, *, new: bool) -> int:
     user = make_user(arguments.name, ask_password(twice=True), iterations=arguments.iterations)
 
     def put(users: Users_) -> None:
-        if new and arguments.name in users:
-            raise CommandError(f"{arguments.file} has a user {arguments.name!r} already")
+        if new:
+            _vacant(users, arguments)
         before = users.get(arguments.name)
         users[arguments.name] = User(None, user.keys, before.certificate if before is not None else None)
 
@@ -118,6 +117,15 @@ def show(arguments: argparse.Namespace) -> int:
         marks += [f"certificate {user.certificate}"] if user.certificate is not None else []
         print(f"{name}\t{', '.join(marks)}")
     return 0
+
+
+def _vacant(users: Users_, arguments: argparse.Namespace) -> None:
+    for name in users:
+        if name == arguments.name:
+            raise CommandError(f"{arguments.file} has a user {name!r} already; `jmsish user passwd` changes it")
+        if login_name(name) == login_name(arguments.name):
+            text = f"{arguments.file} has a user {name!r}, and {arguments.name!r} is the same to a login, by SASLprep"
+            raise CommandError(text)
 
 
 def _known(users: Users_, arguments: argparse.Namespace) -> None:

@@ -384,12 +384,36 @@ def test_who_fails_is_logged_by_host_and_not_by_what_was_typed(caplog: pytest.Lo
         ({"certificate_identity": "cn"}, "one of common-name, subject, email, dns, uri"),
         ({"users_file": 3}, "a string"),
         ({"user_file": "x"}, "did you mean 'users_file'"),
+        ({"users_file": "x", "mechanisms": ["PLAIN", "ANONYMOUS"]}, "ANONYMOUS is off where there are users"),
     ],
 )
 def test_what_is_wrong_in_the_section_is_told(section: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=r"\[authentication\]") as caught:
         BrokerConfig.from_mapping({"authentication": section})
     assert said in str(caught.value)
+
+
+SECRET = {"password": "hunter2"}
+
+
+@pytest.mark.parametrize(
+    ("users", "said"),
+    [
+        ({"": SECRET}, "a user needs a name, not ''"),
+        ({5: SECRET}, "a user needs a name, not 5"),
+        ({"a\nb": SECRET}, "a user cannot be called 'a\\nb': no login can carry control characters"),
+        ({"a": {"password": ""}}, "password in [users.a] is empty"),
+        ({"a": {"certificate": ""}}, "certificate in [users.a] is empty"),
+        ({"IX": SECRET, "\u2168": SECRET}, "[users.\u2168] is the same name to a login as 'IX', by SASLprep"),
+        ({"\uff41": SECRET, "a": SECRET}, "[users.a] is the same name to a login as '\uff41', by SASLprep"),
+        ({"a": {"certificate": "c"}, "b": {"certificate": "c"}}, "[users.b] has the certificate of 'a'"),
+    ],
+)
+def test_users_that_would_be_nobody_or_somebody_else_are_told(users: dict[str, Any], said: str) -> None:
+    """An empty password let in who gave none; of two that are one to a login, the first could not come in."""
+    with pytest.raises(ConfigurationError) as caught:
+        BrokerConfig.from_mapping({"users": users})
+    assert said in str(caught.value) and "hunter2" not in str(caught.value)
 
 
 def test_no_repr_of_a_configuration_shows_a_secret() -> None:

@@ -41,6 +41,7 @@ def test_users_are_added_changed_listed_and_removed(tmp_path: Path, run: Run, co
     ("arguments", "stdin", "said"),
     [
         (("add", "FILE", "alice"), b"x\n", "has a user 'alice' already"),
+        (("add", "FILE", "\uff41lice"), b"x\n", "'\uff41lice' is the same to a login, by SASLprep"),
         (("add", "FILE", "bob"), b"\n", "the password is empty"),
         (("add", "FILE", ""), b"x\n", "cannot be the name of a user"),
         (("add", "FILE", "bob", "--iterations", "10"), b"x\n", "iteration"),

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from jmsish.broker.config.faults import Table
 from jmsish.broker.names import check_text
 from jmsish.broker.users import User
-from jmsish.engine.scram import ScramKey
+from jmsish.engine.scram import ScramKey, normalise
 
 SCRAM_KEYS: Final = {"scram_sha_256": "SCRAM-SHA-256", "scram_sha_512": "SCRAM-SHA-512"}
 USER_KEYS: Final = ("password", *SCRAM_KEYS, "certificate")
 
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
 
 def read_users(config: Table) -> dict[str, User]:
     """The users by name."""
-    tables = config.tables_of("users")
-    for name in tables:
+    users: dict[str, User] = {}
+    logins: dict[str, str] = {}
+    certificates: dict[str, str] = {}
+    for name, table in config.tables_of("users").items():
+        user = _user(table)
         with config.faults.caught():
-            check_text(name, "[users]: a user")
-    return {name: _user(table) for name, table in tables.items()}
+            _check_name(name)
+            users[name] = user
+            other = logins.setdefault(login_name(name), name)
+            if other != name:
+                config.faults.add(f"{table.where} is the same name to a login as {other!r}, by SASLprep")
+        if user.certificate is not None and (other := certificates.setdefault(user.certificate, name)) != name:
+            config.faults.add(f"{table.where} has the certificate of {other!r}: which of them would it be?")
+    return users
+
+
+def _check_name(name: object) -> None:
+    check_text(name, "[users]: a user")
+    if _CONTROL.search(str(name)):
+        raise ValueError(f"[users]: a user cannot be called {name!r}: no login can carry control characters")
+
+
+def login_name(name: str) -> str:
+    """A name as a login sees it (RFC 4616, 2; RFC 5802, 5.1): two that are one here are one user."""
+    return name if name.isascii() else normalise(name) or name
 
 
 def _user(table: Table) -> User:
@@ -40,6 +63,8 @@ def _user(table: Table) -> User:
                 keys[SCRAM_KEYS[key]] = ScramKey.parse(SCRAM_KEYS[key], value)
             except ValueError as error:
                 table.faults.add(f"{key} in {table.where} {error}")
+        elif not value:
+            table.faults.add(f"{key} in {table.where} is empty")
         else:
             texts[key] = value
     return User(texts.get("password"), keys, texts.get("certificate"))

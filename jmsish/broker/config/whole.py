@@ -107,6 +107,8 @@ class BrokerConfig:
             link_routes=read_link_routes(whole, connectors),
             multicast=read_multicast(whole),
         )
+        if "ANONYMOUS" in (read.authentication.mechanisms or ()) and (read.users or read.authentication.users_file):
+            faults.add("[authentication] mechanisms: ANONYMOUS is off where there are users, and would not be offered")
         if 0 < read.max_queues < len(queues):
             faults.add(f"[policy] max_queues is {read.max_queues}, and [queues] has {len(queues)}")
         faults.check()
