@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib import request
 
+from jmsish.drivers.websocket import printable
 from jmsish.options import Proxy, read_proxy
 
 __all__ = ["ProxyFailure", "ProxyTunnel", "proxy_of_environment"]
@@ -44,7 +45,7 @@ class ProxyTunnel:
             raise ProxyFailure("the proxy's answer is no HTTP")
         # RFC 9110, 9.3.6: "Any 2xx (Successful) response indicates" that the tunnel stands.
         if said[0] != "2":
-            raise ProxyFailure(f"the proxy answered HTTP {said[:100]}")
+            raise ProxyFailure(f"the proxy answered HTTP {printable(said[:100])}")
         self.established = True
         return rest
 

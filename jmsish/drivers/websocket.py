@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,6 +34,9 @@ _TEXT_LIMIT = 200
 _TLS_RECORDS = (b"\x16\x03", b"\x15\x03")
 """How a handshake and an alert begin (RFC 8446, 5.1)."""
 
+_END_OF_HEAD = b"\r\n\r\n"
+"""Of a request (RFC 9112, 2.1)."""
+
 _ANSWER = b"HTTP"
 """How the answer to a client's handshake begins."""
 
@@ -43,9 +47,15 @@ class WebSocketFailure(Exception):
     """The handshake or a frame failed; the text says why in one line."""
 
 
+def printable(text: str) -> str:
+    """What a peer has said, so that an error shows it on any terminal."""
+    return "".join(mark if mark.isprintable() else "?" for mark in text)
+
+
 def _library() -> Any:
     try:
         import wsproto
+        import wsproto.connection
         import wsproto.events
         import wsproto.utilities
     except ImportError as error:
@@ -155,13 +165,18 @@ class WebSocketCodec:
             self._take_handshake(event)
 
     def _take_close(self, event: Any, parts: list[bytes]) -> None:
+        """Of a frame that breaks the protocol the library makes a close, too: with what is to be said about it."""
+        state = self._ws.connection.ConnectionState
+        is_ours = self._connection.state not in (state.REMOTE_CLOSING, state.CLOSED)
         self.ended = True
         if not self._said_close:
             self._said_close = True
             self._say(event.response())
         code = int(event.code)
         if code not in (_NORMAL, _GOING_AWAY, _NO_STATUS) and not parts:
-            reason = f": {event.reason}" if event.reason else ""
+            if is_ours:
+                raise WebSocketFailure(f"the peer breaks the protocol: {event.reason}")
+            reason = f": {printable(event.reason)}" if event.reason else ""
             raise WebSocketFailure(f"the peer closed with the code {code}{reason}")
 
     def _take_handshake(self, event: Any) -> None:
@@ -234,9 +249,25 @@ class ClientWebSocket(WebSocketCodec):
             name = f" {HTTPStatus(self._status).phrase}"
         except ValueError:
             name = ""
-        text = " ".join(self._text.decode("utf-8", "replace").split())[:_TEXT_LIMIT]
-        printable = "".join(mark if mark.isprintable() else "?" for mark in text)
-        return f"the server answered HTTP {self._status}{name}" + (f": {printable}" if printable else "")
+        text = printable(" ".join(self._text.decode("utf-8", "replace").split())[:_TEXT_LIMIT])
+        return f"the server answered HTTP {self._status}{name}" + (f": {text}" if text else "")
+
+    def _sentence(self, error: Exception, data: bytes) -> str:
+        said = super()._sentence(error, data)
+        if not self.established and "subprotocol" in said:  # the library has met one that was not asked for
+            return f"the server did not agree to the subprotocol {SUBPROTOCOL!r}: {error}"
+        return said
+
+
+def _leads_nowhere_else(host: str) -> bool:
+    """Whether a host of a URL is an address, or this machine by the name that browsers ask nobody for."""
+    if host == "localhost":
+        return True
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class ServerWebSocket(WebSocketCodec):
@@ -250,6 +281,7 @@ class ServerWebSocket(WebSocketCodec):
         super().__init__(client=False)
         self._origins = origins
         self._first = b""
+        self._tail = b""
 
     def receive(self, data: bytes) -> bytes:
         if len(self._first) < 4 and not self.ended:
@@ -261,7 +293,15 @@ class ServerWebSocket(WebSocketCodec):
                     self.ended = True
                     self._output.append(_BAD_REQUEST % text.encode())
                 raise WebSocketFailure(text)
-        return super().receive(data)
+        if self.established or self.ended:
+            return super().receive(data)
+        # What a client says before it has heard the answer the library would lose.
+        seen = self._tail + data
+        end = seen.find(_END_OF_HEAD)
+        rest = seen[end + len(_END_OF_HEAD) :] if end >= 0 else b""
+        self._tail = seen[1 - len(_END_OF_HEAD) :]
+        octets = super().receive(data[: len(data) - len(rest)])
+        return octets + super().receive(rest) if rest else octets
 
     def _take_handshake(self, event: Any) -> None:
         events = self._ws.events
@@ -281,7 +321,10 @@ class ServerWebSocket(WebSocketCodec):
         if "*" in self._origins or origin in self._origins:
             return True
         try:
-            return urlsplit(origin).netloc == host
+            page = urlsplit(origin)
+            # Without TLS a name proves nothing: whose page it is can have its name lead to this machine afterwards,
+            # and is then of the same site for the browser. An address cannot be led elsewhere.
+            return page.netloc == host and (page.scheme == "https" or _leads_nowhere_else(page.hostname or ""))
         except ValueError:  # such as http://[
             return False
 

@@ -34,6 +34,7 @@ def test_what_comes_behind_the_answer_is_not_lost(size: int) -> None:
     [
         (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "the proxy answered HTTP 407 Proxy Authentication"),
         (b"HTTP/1.0 403 Forbidden\r\n\r\nno", "the proxy answered HTTP 403 Forbidden"),
+        (b"HTTP/1.0 403 \x1b[31mred\r\n\r\nno", r"the proxy answered HTTP 403 \?\[31mred"),
         (b"SSH-2.0-x\r\n", "no HTTP"),
         (b"HTTP/1.1 what\r\n\r\n", "no HTTP"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000, "no HTTP"),

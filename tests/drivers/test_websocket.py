@@ -177,6 +177,15 @@ def test_a_close_with_a_code_that_is_not_normal_is_told(make: Callable[[], WebSo
     assert foreign.ours.ended and len(foreign.hear()) == 1
 
 
+@BOTH
+def test_the_words_of_a_peer_are_shown_so_that_a_terminal_takes_no_orders_from_them(
+    make: Callable[[], WebSocketCodec],
+) -> None:
+    foreign = Foreign(make())
+    with pytest.raises(WebSocketFailure, match=r"code 1008: \?\[31mred$"):
+        foreign.say(CloseConnection(code=1008, reason="\x1b[31mred"))
+
+
 # What is wrong.
 
 
@@ -206,7 +215,7 @@ def test_text_is_refused(make: Callable[[], WebSocketCodec]) -> None:
 def test_frames_that_break_the_protocol(frame: bytes, said: str) -> None:
     """Each ends the WebSocket with 1002, protocol error, and a sentence of what was wrong."""
     foreign = Foreign(ServerWebSocket())
-    with pytest.raises(WebSocketFailure, match=said):
+    with pytest.raises(WebSocketFailure, match=f"^the peer breaks the protocol: .*{said}"):  # it has closed nothing
         foreign.ours.receive(frame)
     [close] = foreign.hear()
     assert isinstance(close, CloseConnection) and close.code == 1002
@@ -215,7 +224,7 @@ def test_frames_that_break_the_protocol(frame: bytes, said: str) -> None:
 
 def test_a_client_takes_no_masked_frame() -> None:
     foreign = Foreign(ClientWebSocket("h", "/"))
-    with pytest.raises(WebSocketFailure, match="masked"):
+    with pytest.raises(WebSocketFailure, match="the peer breaks the protocol: .*masked"):
         foreign.ours.receive(b"\x82\x81\x00\x00\x00\x00x")
 
 
@@ -282,7 +291,9 @@ def test_requests_that_are_no_websocket(request_: bytes, status: int, said: str)
 @pytest.mark.parametrize(
     ("origin", "origins", "welcome"),
     [
-        (b"http://broker:80", (), True),
+        (b"https://broker:80", (), True),
+        (b"http://broker:80", (), False),
+        (b"http://broker:80", ("http://broker:80",), True),
         (b"https://evil.example", (), False),
         (b"null", (), False),
         (b"https://app.example", ("https://app.example",), True),
@@ -300,6 +311,41 @@ def test_pages_of_other_sites_may_not_connect(origin: bytes, origins: tuple[str,
     else:
         said, answer = asked(request, server)
         assert said == f"pages of {origin.decode()} may not connect here" and b" 403 " in answer
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_what_a_client_says_before_it_has_heard_the_answer_is_not_lost(size: int) -> None:
+    """It should wait (RFC 6455, 4.1), and waited for ever where it did not."""
+    server = ServerWebSocket()
+    octets = UPGRADE + b"Sec-WebSocket-Protocol: amqp\r\n\r\n" + b"\x82\x84\0\0\0\0AMQP"
+    assert b"".join(server.receive(octets[at : at + size]) for at in range(0, len(octets), size)) == b"AMQP"
+    assert server.established
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "welcome"),
+    [
+        (b"127.0.0.1:8080", b"http://127.0.0.1:8080", True),
+        (b"[::1]:8080", b"http://[::1]:8080", True),
+        (b"localhost:8080", b"http://localhost:8080", True),
+        (b"10.0.0.7:8080", b"http://10.0.0.7:8080", True),
+        (b"localhost:8080", b"http://localhost:9090", False),
+        (b"evil.example:8080", b"http://evil.example:8080", False),
+        (b"localhost.evil.example", b"http://localhost.evil.example", False),
+        (b" ", b"null", False),
+        (b"x", b"http://[", False),
+    ],
+)
+def test_a_page_that_has_its_name_lead_here_may_not_connect(host: bytes, origin: bytes, welcome: bool) -> None:
+    """By DNS rebinding its name is in Host and Origin alike; an address, or a name that TLS has proven, is a site."""
+    request = UPGRADE.replace(b"Host: broker:80", b"Host: " + host) + b"Sec-WebSocket-Protocol: amqp\r\n"
+    server = ServerWebSocket()
+    request += b"Origin: " + origin + b"\r\n\r\n"
+    if welcome:
+        server.receive(request)
+    else:
+        assert b" 403 " in asked(request, server)[1]
+    assert server.established == welcome
 
 
 # The handshake at the client.
@@ -330,6 +376,14 @@ def test_a_client_asks_for_path_and_subprotocol() -> None:
 
 def test_a_server_that_does_not_agree_to_the_subprotocol() -> None:
     assert "did not agree to the subprotocol 'amqp'" in answered(AcceptConnection())
+    client = ClientWebSocket("h", "/")
+    client.start()
+    ws = wsproto.WSConnection(wsproto.ConnectionType.SERVER)
+    ws.receive_data(client.take())
+    list(ws.events())
+    answer = ws.send(AcceptConnection(subprotocol="amqp")).replace(b": amqp", b": mqtt")
+    with pytest.raises(WebSocketFailure, match="the server did not agree to the subprotocol 'amqp': .* mqtt"):
+        client.receive(answer)
 
 
 def test_an_http_status_is_told_with_its_text() -> None:
