@@ -71,7 +71,7 @@ def sasl_client(target: ConnectionTarget, token: str | None, given: ssl.SSLConte
     if target.scheme == "vm" and target.username is None:
         return None
     if options.cbs:  # who we are is said at the node $cbs
-        return SaslClient(("ANONYMOUS",))
+        return SaslClient(("ANONYMOUS",), layered=target.is_secure or target.is_websocket)
     mechanisms = options.sasl_mechanisms
     certified = target.is_secure and (options.tls_certificate is not None or given is not None)
     alone = target.username is None and target.password is None and token is None
@@ -88,6 +88,7 @@ def sasl_client(target: ConnectionTarget, token: str | None, given: ssl.SSLConte
         host=target.host,
         port=target.port,
         exposed=exposed and target.scheme != "vm" and not options.allow_cleartext,
+        layered=target.is_secure or target.is_websocket,
     )
 
 

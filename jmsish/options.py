@@ -365,6 +365,13 @@ def _checked(target: ConnectionTarget) -> ConnectionTarget:
     return target
 
 
+def _check_own(found: Mapping[str, Any], url: str) -> None:
+    """What stands at a broker of a list is for that one, whatever the others are."""
+    for name in TLS_OPTIONS:
+        if found.get(name, _FIELDS[name].default) != _FIELDS[name].default:
+            raise _without_tls(name, url)
+
+
 def _without_tls(name: str, url: str) -> ValueError:
     return ValueError(f"{name} is for TLS, which {url} has not: amqps:// or amqpwss:// has it")
 
@@ -423,9 +430,7 @@ def _parse_single(url: str, common: Mapping[str, Any], keywords: Mapping[str, An
         raise ValueError(f"{shown!r}: the path has a character that must be written as %XX")
     own = _read_query(url, query)
     if scheme not in ("amqps", "amqpwss"):
-        for option in own:  # what stands at a broker of a list is for that one, whatever the others are
-            if option in TLS_OPTIONS and own[option] != _FIELDS[option].default:
-                raise _without_tls(option, shown)
+        _check_own(own, shown)
     found: dict[str, Any] = {**common, **own}
     if at:
         name, colon, secret = user.partition(":")

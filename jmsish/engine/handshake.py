@@ -43,6 +43,9 @@ __all__ = ["SASL_FRAME_LIMIT", "Handshake", "trouble"]
 SASL_FRAME_LIMIT = 16 * 1024
 """Tokens are longer than the 512 octets of Part 5, 5.3.1, so more is let through (W13)."""
 
+USUAL_SASL_FRAME = 512
+"""What every peer has to take (Part 5, 5.3.1)."""
+
 WAITING_LIMIT = 64 * 1024
 """What a peer may send behind an answer that is being thought about: its open, and what it does first."""
 
@@ -82,6 +85,7 @@ class Handshake:
         self._exchange: ServerMechanism | None = None
         self._chosen: ClientMechanism | None = None
         self._mechanism = ""
+        self._init_size = 0
         if server:
             self.phase = FIRST_HEADER
         elif self.client is not None:
@@ -121,10 +125,22 @@ class Handshake:
         """Condition and sentence where the peer closes the socket now; ``rest`` is what came and was not eaten."""
         if self.phase == WAITING:
             return CONNECTION_FORCED, "the peer closed the socket while it was being authenticated"
+        if self.phase in (MECHANISMS, OUTCOME, INIT, RESPONSE):
+            return CONNECTION_FORCED, f"the peer closed the socket in the middle of the SASL exchange{self._what_for()}"
         if rest and not rest.startswith(b"AMQP"[: len(rest)]):
             return FRAMING_ERROR, f"protocol mismatch: the peer speaks {name_foreign_protocol(rest)}, not AMQP 1.0"
-        text = "the peer closed the socket in the middle of the protocol handshake, as a port that expects TLS does"
+        text = "the peer closed the socket in the middle of the protocol handshake"
+        is_bare = self.client is None or (self.phase == SASL_HEADER_AWAITED and not self.client.layered)
+        if is_bare and not self._is_server:
+            text += ", as a port that expects TLS does"
         return CONNECTION_FORCED, text
+
+    def _what_for(self) -> str:
+        """What the peer has closed upon, where it is our first response."""
+        if self._chosen is None:
+            return ""
+        many = f", which has {self._init_size} octets: not every broker takes more than {USUAL_SASL_FRAME}"
+        return f", upon our {self._chosen.name}{many if self._init_size > USUAL_SASL_FRAME else ''}"
 
     # -- headers -------------------------------------------------------------------------------------------------------
 
@@ -249,6 +265,7 @@ class Handshake:
             NULL if initial is None else encode_binary(initial),
             NULL if self.hostname is None else encode_string(self.hostname),
         )
+        self._init_size = len(self.output[-1])
         self.phase = OUTCOME
 
     def _conclude(self, fields: list[Any]) -> None:

@@ -62,7 +62,7 @@ class SaslClient:
 
     ``mechanisms`` allows only those named, in that order of preference; names that are not known here are passed over,
     and ``ValueError`` is raised where none is known. ``exposed`` says that others can read what is sent: then what
-    sends the secret itself is not used.
+    sends the secret itself is not used; ``layered`` that there is TLS or WebSocket around it.
     """
 
     def __init__(
@@ -76,9 +76,11 @@ class SaslClient:
         host: str | None = None,
         port: int | None = None,
         exposed: bool = False,
+        layered: bool = False,
     ) -> None:
         self.credentials = Credentials(username, password, external, token, host, port)
         self.exposed = exposed
+        self.layered = layered
         self.named = mechanisms is not None
         self.kinds = CLIENT_MECHANISMS
         if mechanisms is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -402,3 +403,28 @@ def test_what_the_server_takes_and_was_not_given_is_said(credentials: dict[str, 
         SaslClient(**credentials).choose(("SCRAM-SHA-256",))
     said = str(caught.value.description)
     assert ("it takes a username and a password" in said) is (missing is not None) and (missing or "") in said
+
+
+MECHANISMS = SASL_HEADER + write("sasl-mechanisms", sasl_server_mechanisms=["PLAIN"])
+
+
+@pytest.mark.parametrize(
+    ("word", "layered", "heard", "said"),
+    [
+        ("p", False, b"", "the protocol handshake, as a port that expects TLS does$"),
+        ("p", True, b"", "the protocol handshake$"),
+        ("p", False, SASL_HEADER, "the SASL exchange$"),
+        ("p", False, MECHANISMS[:20], "the SASL exchange$"),
+        ("p", False, MECHANISMS, "the SASL exchange, upon our PLAIN$"),
+        ("p" * 600, False, MECHANISMS, r"the SASL exchange, upon our PLAIN, which has 6\d\d octets: not every broker"),
+        ("p", False, MECHANISMS + write("sasl-outcome", code=0), "the protocol handshake$"),
+    ],
+)
+def test_where_the_peer_hung_up_is_told(word: str, layered: bool, heard: bytes, said: str) -> None:
+    """Only before its first word, and without TLS around, it may be TLS that the peer waits for."""
+    engine = Engine(server=False, container_id="c", sasl=SaslClient(None, "u", word, layered=layered))
+    engine.receive(heard)
+    engine.receive_eof()
+    [(_, error)] = expect(engine, events.FAILED)
+    assert re.search(f"the peer closed the socket in the middle of {said}", error.description)
+    assert "pp" not in error.description

@@ -139,7 +139,12 @@ class RouterNode:
             container_id=container_id or self.router,
             hostname=url.hostname,
             offered_capabilities=() if capability is None else (capability,),
-            sasl=SaslClient(username=username, password=password, exposed=self._is_exposed(url.scheme, url.hostname)),
+            sasl=SaslClient(
+                username=username,
+                password=password,
+                exposed=self._is_exposed(url.scheme, url.hostname),
+                layered=url.scheme == "amqps",
+            ),
             properties={},
         )
         connection = RouterConnection(self, engine, next(self._numbers), peer=peer, connector=connector)
