@@ -10,11 +10,12 @@ __all__ = ["is_loopback"]
 def is_loopback(host: str) -> bool:
     """Whether a host, by its address or name, is this machine without asking anybody.
 
-    These are 127.0.0.0/8, ``::1`` and the name ``localhost`` with what ends in it (RFC 6761, 6.3), which no resolver
-    may take elsewhere. Another name may well lead here too, but who answers for it is not known.
+    These are 127.0.0.0/8, ``::1`` and the name ``localhost``, which the machine itself knows. Names that end in it, or
+    in a dot, should lead nowhere else either (RFC 6761, 6.3), but many resolvers ask a name server for them, and who
+    answers there is not known. So it is with any other name that leads here.
     """
-    host = host.strip("[]").partition("%")[0].rstrip(".").lower()
-    if host == "localhost" or host.endswith(".localhost"):
+    host = host.strip("[]").partition("%")[0].lower()
+    if host == "localhost":
         return True
     try:
         address = ip_address(host)
