@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import ipaddress
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
 
 CA_DAYS: Final = 3650
 ORGANIZATION: Final = "jmsish development"
+COMMON_NAME_LENGTH: Final = 64
+"""RFC 5280, A.1: ub-common-name."""
+
+_LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?"
+_HOST: Final = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
+"""A port, a mask of a network or a blank is in no name that a client compares."""
+
 SKEW: Final = datetime.timedelta(hours=1)
 """Clocks that are behind ours take it too."""
 
@@ -63,7 +72,7 @@ def _new_authority() -> tuple[x509.Certificate, Key]:
     # Its own serial number in its name, so that two of them in one store are told apart.
     name = _subject(f"jmsish development CA {x509.random_serial_number() & 0xFFFFFF:06x}")
     made = (
-        _begun(name, name, key, CA_DAYS)
+        _begun(name, name, key, _now() + datetime.timedelta(days=CA_DAYS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -84,8 +93,11 @@ def _issue(
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
+    # The name of a host may be longer than a common name, and then stands in its own place only.
+    subject = _subject(name if names is None or len(name) <= COMMON_NAME_LENGTH else None)
+    begun = _begun(subject, authority.subject, key, _good_until(days, authority))
     made = (
-        _begun(_subject(name), authority.subject, key, days)
+        begun
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
@@ -97,29 +109,46 @@ def _issue(
     return made.sign(authority_key, hashes.SHA256()), key
 
 
-def _begun(subject: x509.Name, issuer: x509.Name, key: Key, days: int) -> x509.CertificateBuilder:
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.timezone.utc)
+
+
+def _good_until(days: int, authority: x509.Certificate) -> datetime.datetime:
+    """A certificate that outlives its authority would end with it, whatever stands in it."""
+    last = authority.not_valid_after_utc
+    left = (last - _now()).days
+    if days > left:
+        raise CommandError(
+            f"a certificate of {days} days would outlive its authority, ca.pem, which is good until {last:%Y-%m-%d}: "
+            + (f"--days {left} is the most, or " if left > 0 else "")
+            + "move ca.pem and ca.key away, and a new one is made"
+        )
+    return _now() + datetime.timedelta(days=days)
+
+
+def _begun(subject: x509.Name, issuer: x509.Name, key: Key, until: datetime.datetime) -> x509.CertificateBuilder:
     from cryptography import x509
 
-    now = datetime.datetime.now(datetime.timezone.utc)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - SKEW)
-        .not_valid_after(now + datetime.timedelta(days=days))
+        .not_valid_before(_now() - SKEW)
+        .not_valid_after(until)
     )
 
 
-def _subject(name: str) -> x509.Name:
+def _subject(name: str | None) -> x509.Name:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
     try:
-        return x509.Name(
-            [x509.NameAttribute(NameOID.ORGANIZATION_NAME, ORGANIZATION), x509.NameAttribute(NameOID.COMMON_NAME, name)]
-        )
+        parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, ORGANIZATION)]
+        if name is not None:
+            parts.append(x509.NameAttribute(NameOID.COMMON_NAME, name))
+        return x509.Name(parts)
     except ValueError as error:  # at most 64 characters
         raise CommandError(f"a certificate for {name!r}: {error}") from error
 
@@ -145,13 +174,16 @@ def _names(hosts: Sequence[str]) -> x509.SubjectAlternativeName:
 
     names: list[x509.GeneralName] = []
     for host in hosts:
-        try:
+        with contextlib.suppress(ValueError):
             names.append(x509.IPAddress(ipaddress.ip_address(host.strip("[]"))))
-        except ValueError:
-            try:
-                names.append(x509.DNSName(host.encode("idna").decode()))
-            except (ValueError, UnicodeError) as error:
-                raise CommandError(f"{host!r} is no name of a host") from error
+            continue
+        try:
+            name = host.encode("idna").decode()
+        except UnicodeError as error:
+            raise CommandError(f"{host!r} is no name of a host") from error
+        if not _HOST.fullmatch(name):
+            raise CommandError(f"{host!r} is no name of a host, nor an address")
+        names.append(x509.DNSName(name))
     return x509.SubjectAlternativeName(names)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import ssl
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -65,9 +64,13 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--username", metavar="NAME", help="user name (default: $JMSISH_USERNAME, or as in the URL)")
     group.add_argument("--password", metavar="WORD", help="password (default: $JMSISH_PASSWORD, or as in the URL)")
     group.add_argument("--client-id", metavar="ID", help="client identifier of the connection")
-    group.add_argument("--ca", metavar="FILE", help="TLS: certificates to trust instead of the system's")
-    group.add_argument("--cert", metavar="FILE", help="TLS: our certificate, with its key unless --key is given")
-    group.add_argument("--key", metavar="FILE", help="TLS: the key of --cert")
+    # Each is kept by the name of its option: `bind` has a KEY of another sort.
+    for argument, option, text in (
+        ("--ca", "tls_ca", "certificates to trust instead of the system's"),
+        ("--cert", "tls_certificate", "our certificate, with its key unless --key is given"),
+        ("--key", "tls_key", "the key of --cert"),
+    ):
+        group.add_argument(argument, metavar="FILE", dest=option, help=f"TLS: {text}")
     group.add_argument("--insecure", action="store_true", help="TLS: do not verify the broker's certificate")
     group.add_argument(
         "--option",
@@ -81,7 +84,7 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
 def read_target(url: str, options: dict[str, Any]) -> ConnectionTarget:
     """What a URL and its options mean.  Raises `UsageError` for a wrong one."""
     try:
-        return parse_url(url, **{name: value for name, value in options.items() if name != "ssl_context"})
+        return parse_url(url, **options)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -95,23 +98,12 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
             options[name] = value
     if arguments.client_id:
         options["client_id"] = arguments.client_id
-    context = tls_context(arguments)
-    if context is not None:
-        options["ssl_context"] = context
-    return options
-
-
-def tls_context(arguments: argparse.Namespace) -> ssl.SSLContext | None:
-    """None when nothing was asked: then the product's own default applies."""
-    if not (arguments.ca or arguments.cert or arguments.insecure):
-        return None
-    context = ssl.create_default_context(cafile=arguments.ca)
-    if arguments.cert:
-        context.load_cert_chain(arguments.cert, arguments.key)
+    for option in ("tls_ca", "tls_certificate", "tls_key"):
+        if (file := getattr(arguments, option)) is not None:
+            options[option] = file
     if arguments.insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+        options["tls_verify"] = False
+    return options
 
 
 def url_with_options(url: str, options: Sequence[str]) -> str:

@@ -165,7 +165,7 @@ def test_no_tls_at_a_port_with(doctor: Callable[..., Told]) -> None:
         place = broker.listen().url.partition("://")[2]
         status, found, _ = doctor(f"amqps://{place}", "--timeout", "2")
     assert status == 3 and found["TLS"]["result"] == "failed"
-    assert "speaks AMQP 1.0 without TLS: use amqp://" in found["TLS"]["advice"]
+    assert "speaks AMQP 1.0 without TLS: use amqp:// in place of amqps://" in found["TLS"]["advice"]
 
 
 def test_http_at_a_port_for_tls(doctor: Callable[..., Told]) -> None:
@@ -195,6 +195,31 @@ def test_a_certificate_of_nobody_we_know(doctor: Callable[..., Told], authority:
         _, found, _ = doctor(f"amqps://{place}")
     assert found["TLS"]["detail"].startswith("nobody that is trusted here vouches for the certificate")
     assert "--ca FILE" in found["TLS"]["advice"]
+
+
+@pytest.mark.parametrize("protocol", ["amqp", "ws"])
+def test_a_broker_that_wants_a_certificate_of_ours(
+    doctor: Callable[..., Told], authority: trustme.CA, tmp_path: Any, protocol: str
+) -> None:
+    """With TLS 1.3 it says so behind the handshake, where a silent broker was suspected."""
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    for name, issuer in (("alice", authority), ("stranger", trustme.CA())):
+        issued = issuer.issue_cert(f"{name}@example.org", common_name=name)
+        issued.private_key_and_cert_chain_pem.write_to_path(tmp_path / f"{name}.pem")
+    context = server_context(authority, "127.0.0.1")
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_REQUIRED
+    stage = "WebSocket" if protocol == "ws" else "protocol"
+    with jmsish.EmbeddedBroker() as broker:
+        url = broker.listen(ssl_context=context, protocol=protocol).url
+        common = (url, "--ca", str(tmp_path / "ca.pem"), "--no-trials")
+        status, found, _ = doctor(*common)
+        assert status == 3 and "did not accept the certificate: certificate required" in found[stage]["detail"]
+        assert "--cert FILE" in found[stage]["advice"]
+        _, found, _ = doctor(*common, "--cert", str(tmp_path / "stranger.pem"))
+        assert "did not accept the certificate: unknown ca" in found[stage]["detail"]
+        status, found, _ = doctor(*common, "--cert", str(tmp_path / "alice.pem"))
+        assert status == 0 and "lets in by EXTERNAL" in found["protocol"]["detail"]
 
 
 def test_a_broker_that_never_answers(doctor: Callable[..., Told]) -> None:

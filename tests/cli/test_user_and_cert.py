@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 import jmsish
 from jmsish.broker.users_file import parse_users
@@ -110,11 +111,62 @@ def test_a_server_certificate_is_none_for_a_client(tmp_path: Path, run: Run) -> 
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--client", "a/b"), ("--client", ".x"), ("--host", "x" * 70), ("--host", "a..b")]
-)
+    "arguments",
+    [
+        ("--client", "a/b"), ("--client", ".x"), ("--host", "x" * 70), ("--host", "a..b"), ("--host", "broker:5671"),
+        ("--host", "10.0.0.0/8"), ("--host", "a b"), ("--host", "''"), ("--days", "5000"),
+        ("--days", "999999999999"),
+    ],
+)  # fmt: skip
 def test_what_no_certificate_can_be_for(tmp_path: Path, complaint: Complaint, arguments: tuple[str, str]) -> None:
     status, said = complaint("cert", str(tmp_path), *arguments)
     assert status == 1 and arguments[1] in said
+
+
+def test_a_certificate_does_not_outlive_its_authority(tmp_path: Path, complaint: Complaint) -> None:
+    status, said = complaint("cert", str(tmp_path), "--days", "5000")
+    assert status == 1 and "ca.pem, which is good until 20" in said and "--days 3649 is the most" in said
+
+
+def test_the_name_of_a_host_may_be_longer_than_a_common_name(tmp_path: Path, run: Run) -> None:
+    host = f"{'broker-' * 8}1.{'region-' * 3}1.example"
+    assert len(host) > 64
+    run("cert", str(tmp_path), "--host", host, "--host", "*.test.example")
+    with jmsish.EmbeddedBroker() as broker:
+        listener = broker.listen(certificate=str(tmp_path / "server.pem"), key=str(tmp_path / "server.key"))
+        for name in (host, "any.test.example"):
+            options: dict[str, Any] = {"tls_ca": str(tmp_path / "ca.pem"), "tls_server_name": name}
+            jmsish.connect(f"amqps://127.0.0.1:{listener.port}", **options).close()
+
+
+def test_files_of_the_command_line_are_the_options_of_tls(tmp_path: Path, run: Run, complaint: Complaint) -> None:
+    """Named where they are wrong, not passed over where there is no TLS, and no terminal is asked to open a key."""
+    run("cert", str(tmp_path), "--client", "alice")
+    place = {name: str(tmp_path / name) for name in os.listdir(tmp_path)}
+    key = serialization.load_pem_private_key((tmp_path / "client-alice.key").read_bytes(), None)
+    form, locked = serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"opens-it")
+    (tmp_path / "locked.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, form, locked))
+    mine = ("--cert", place["client-alice.pem"], "--key", str(tmp_path / "locked.key"))
+    with jmsish.EmbeddedBroker() as broker:
+        files = {"certificate": place["server.pem"], "key": place["server.key"], "client_ca": place["ca.pem"]}
+        secure = f"amqps://localhost:{broker.listen(**files, require_client_certificate=True).port}"
+        send = ("send", secure, "q", "-m", "x", "--ca")
+        for arguments, text in (
+            ((*send, "none.pem"), "tls_ca='none.pem': No such file"),
+            ((*send, ""), "tls_ca is empty"),
+            ((*send, place["ca.pem"], *mine), "the key is encrypted, and there is no tls_key_password"),
+            ((*send, place["ca.pem"], *mine[2:]), "tls_key is the key of tls_certificate"),
+            (("send", broker.listen().url, "q", "-m", "x", "--ca", place["ca.pem"]), "tls_ca is for TLS"),
+        ):
+            status, said = complaint(*arguments)
+            assert status and text in said
+        run(*send, place["ca.pem"], *mine, "--option", "tls_key_password=opens-it")
+        assert broker.queue("q").depth == 1
+        # The KEY of a binding is no file, and --key is no pattern.
+        more = ("--ca", place["ca.pem"], *mine, "--option", "tls_key_password=opens-it")
+        run("bind", secure, "amq.topic", "q", *more)
+        run("bind", secure, "amq.topic", "q", "eu.#", *more)
+        assert sorted(binding.key for binding in broker.exchange("amq.topic").bindings()) == ["", "eu.#"]
 
 
 def test_somebody_elses_authority_is_left_alone(tmp_path: Path, complaint: Complaint) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import ssl
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -108,7 +107,7 @@ def _examine(
                 _print_new(examination, first)
 
     try:
-        step(_approach, examination, target, options.get("ssl_context"), patience)
+        step(_approach, examination, target, patience)
         limits = {"connect_timeout": patience, **scorecard.LIMITS, **options}
         told = step(_open, examination, url, limits)
     except Stop:
@@ -123,9 +122,7 @@ def _examine(
             step(_try, examination, trial, stage, missing)
 
 
-def _approach(
-    examination: Examination, target: ConnectionTarget, given: ssl.SSLContext | None, patience: float
-) -> None:
+def _approach(examination: Examination, target: ConnectionTarget, patience: float) -> None:
     """The stages up to AMQP, for each broker of a list.  Raises the last `Stop` where none can be reached."""
     last: Stop | None = None
     reached = False
@@ -134,7 +131,7 @@ def _approach(
             examination.add(Finding("host", SKIPPED, place.url))
         try:
             if place.scheme != "vm":
-                Approach(place, tls_context(place, given), patience).go(examination)
+                Approach(place, tls_context(place, None), patience).go(examination)
             reached = True
         except Stop as stop:
             last = stop

@@ -12,6 +12,7 @@ from jmsish._facade import layers
 from jmsish.cli.doctor.findings import OK, SKIPPED, Examination, Finding, Stop
 from jmsish.cli.doctor.speakers import ADVICE, Speaker, name_of, who_is_there
 from jmsish.drivers.proxy import ProxyFailure, ProxyTunnel
+from jmsish.drivers.tls import sentence
 from jmsish.drivers.websocket import WebSocketCodec, WebSocketFailure
 from jmsish.engine.frames import SASL_FRAME, SASL_HEADER, read_descriptor
 from jmsish.engine.performatives import decode_list
@@ -143,11 +144,20 @@ class Approach:
             why = getattr(error, "reason", None) or error
             raise Stop(f"the TLS handshake failed: {why}", self._plain_advice()) from None
 
+    def _look_at_alert(self, error: Exception) -> None:
+        """With TLS 1.3 a broker says behind the handshake that it wants a certificate of ours, or not that one."""
+        if isinstance(error, ssl.SSLError) and "_ALERT_" in (error.reason or ""):
+            ours = "is the certificate in --cert one that this broker takes?"
+            none = "it may want a certificate of ours: --cert FILE, --key FILE"
+            advice = ours if self.target.options.tls_certificate else none
+            raise Stop(f"{self.place} ends TLS: {sentence(error, b'')}", advice) from None
+
     def _plain_advice(self) -> str:
         """What else is at the port."""
         speaker = who_is_there(self.open_one)
         if speaker.name == "AMQP 1.0":
-            return "this port speaks AMQP 1.0 without TLS: use amqp:// in place of amqps://, or the port for TLS"
+            scheme = self.target.scheme
+            return f"this port speaks AMQP 1.0 without TLS: use amqp:// in place of {scheme}://, or the port for TLS"
         if speaker.name == "TLS":
             return "the broker speaks TLS, but not with us: does it ask for a certificate of ours (--cert, --key)?"
         if speaker.name:
@@ -195,6 +205,7 @@ class Approach:
             text = f"{self.place} did not answer the handshake within {self.patience:g} s"
             raise Stop(text, self._websocket_advice("")) from None
         except OSError as error:
+            self._look_at_alert(error)
             raise Stop(f"{self.place}: {error.strerror or error}", self._websocket_advice("")) from None
         return f"the subprotocol amqp at {self.target.path}"
 
@@ -249,7 +260,8 @@ class Approach:
         try:
             with self._wrapped() as connected:
                 said = self._greeted(connected)
-        except (OSError, WebSocketFailure):
+        except (OSError, WebSocketFailure) as error:
+            self._look_at_alert(error)
             said = b""
         name = name_of(said)
         if name != "AMQP 1.0":
