@@ -400,7 +400,7 @@ SECRET = {"password": "hunter2"}
     ("users", "said"),
     [
         ({"": SECRET}, "a user needs a name, not ''"),
-        ({5: SECRET}, "a user needs a name, not 5"),
+        ({5: SECRET}, "a name must be a string, not 5"),
         ({"a\nb": SECRET}, "a user cannot be called 'a\\nb': no login can carry control characters"),
         ({"a": {"password": ""}}, "password in [users.a] is empty"),
         ({"a": {"certificate": ""}}, "certificate in [users.a] is empty"),
