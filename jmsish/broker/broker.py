@@ -119,7 +119,7 @@ class Broker:
         )
         kind = ServerConnection if self.imitation is None else ImitatingConnection
         connection = kind(self, engine, next(self._numbers), identity, peer)
-        connection.login.is_trusted = trusted
+        connection.is_trusted = trusted
         denials = self.denials
         denials.connections_processed += 1
         if len(self._connections) >= self.config.max_connections:

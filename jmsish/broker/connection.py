@@ -11,7 +11,7 @@ list of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.attach import Terminal, answer
@@ -94,6 +94,9 @@ class ServerConnection(Guest, Temporaries):
             self.broker.touch(self)  # the next frames of a large message
         return data
 
+    def still_sending(self) -> Iterable[Delivery]:
+        return [delivery for _, delivery, _ in self.half_sent]
+
     def worked_off(self) -> None:
         if self.fed:
             fed, self.fed = self.fed, []
@@ -165,6 +168,7 @@ class ServerConnection(Guest, Temporaries):
         if terminal is None:
             link.detach(closed=closed)
             return
+        self._parting.detached(link)
         if terminal in link.session.context:
             link.session.context.remove(terminal)
         terminal.detached(closed)
@@ -189,7 +193,7 @@ class ServerConnection(Guest, Temporaries):
     def _aborted(self, link: Link, delivery: Delivery) -> None:
         """It never was (2.7.5): no work in its transaction, no outcome; only its credit goes back (T101)."""
         if delivery.oversize:
-            self._oversize.ended(link, delivery)
+            self._oversize.ended(self, link, delivery)
         elif isinstance(link.context, IncomingLink) and not link.context.over:
             link.context.top_up()
 
@@ -214,7 +218,7 @@ class ServerConnection(Guest, Temporaries):
         self.end()
 
     def _too_large(self, link: Link, delivery: Delivery) -> None:
-        self._oversize.begun(link, delivery)
+        self._oversize.begun(self, link, delivery)
 
     def census(self) -> tuple[int, int, int]:
         """How many sessions there are, links on which the peer sends, and links on which it receives."""
@@ -289,6 +293,7 @@ class ServerConnection(Guest, Temporaries):
                 self.delete_temporary(terminal.made)
         terminals.clear()
         self.broker.router.subscriptions.ended(session)
+        self._parting.ended(session)
 
     def end(self, reason: str = "the connection was lost") -> None:
         """The connection is over, by a close or by a loss: all sessions end, temporary queues go."""
@@ -306,6 +311,7 @@ class ServerConnection(Guest, Temporaries):
         self.broker.router.subscriptions.ended(self)
         self.broker.freezes.lost(self)
         self.orphan_temporaries()
+        self.answers.clear()
         self.stalled.clear()
         self.half_sent.clear()
         self.hindered.clear()

@@ -7,9 +7,9 @@ from here drops the rest of the events that are at hand, and waits a moment for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from jmsish.broker.grants import PERMISSIVE, Grant
 from jmsish.broker.link_policy import SESSION_DISALLOWED, note_session_denied
@@ -18,8 +18,12 @@ from jmsish.broker.oversize import Oversize
 from jmsish.broker.remote_hosts import host_of
 from jmsish.engine.engine import Engine
 from jmsish.engine.outcomes import AmqpError
+from jmsish.engine.parting import Parting
 from jmsish.engine.session import EngineSession
 from jmsish.engine.windows import narrow_window
+
+if TYPE_CHECKING:
+    from jmsish.engine.delivery import Delivery
 
 FAREWELL: Final = 1.0
 """Seconds in which the answer to our close is awaited. What comes meanwhile is read and dropped, for a socket that is
@@ -41,7 +45,8 @@ class Guest:
         self.number = number
         self.identity = identity
         self.peer = peer
-        self.login = Login(self)
+        self.is_trusted = False
+        """It is inside the process, where nobody guesses a password."""
         self.container_id = ""
         self.grant: Grant = PERMISSIVE
         """What it may do: decided at its open, and fixed for its life."""
@@ -52,11 +57,17 @@ class Guest:
         self.ended = False
         self._graces: list[tuple[float | None, Any]] = []
         """Links that their receivers have closed, until when what they hold may still be disposed of."""
-        self._oversize = Oversize(self)
+        self._oversize = Oversize()
+        self._parting = Parting()
         self._at_hand: list[tuple[Any, ...]] = []
         """Events that are worked off; a close from here drops the rest of them."""
         self._farewell: float | None = None
         """When the answer to our close is awaited no longer."""
+
+    @property
+    def login(self) -> Login:
+        """Its login, for whoever has something to say about that."""
+        return Login(self)
 
     @property
     def host(self) -> str:
@@ -111,6 +122,19 @@ class Guest:
             # An answer that the peer cannot take ends what it was for.
             events = self._at_hand = self.engine.take_events()
         self.worked_off()
+        if self._parting or self.ended:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """What is over is not to wait for the collector of garbage."""
+        if self.ended:
+            self._parting.all_over(self.engine)
+        else:
+            self._parting.batch_done(self.still_sending())
+
+    def still_sending(self) -> Iterable[Delivery]:
+        """Deliveries that are in no ledger, and of which frames may have to leave."""
+        return ()
 
     def worked_off(self) -> None:
         """The events are done: what follows from all of them together."""
@@ -122,7 +146,7 @@ class Guest:
         if self._graces:
             deadline = _earlier(deadline, self._pass_graces(now))
         if self._oversize:
-            deadline = _earlier(deadline, self._oversize.pass_time(now))
+            deadline = _earlier(deadline, self._oversize.pass_time(self, now))
         if self._farewell is not None:
             deadline = _earlier(deadline, self._await_close(now))
         return deadline
@@ -175,6 +199,7 @@ class Guest:
             return self._farewell
         self._farewell = None
         self.engine.stop_reading()
+        self._let_go()
         self.broker.touch(self)
         return None
 
@@ -197,7 +222,7 @@ class Guest:
         self.identity = identity
 
     def _too_large_ended(self, link: Any, delivery: Any) -> None:
-        self._oversize.ended(link, delivery)
+        self._oversize.ended(self, link, delivery)
 
 
 def _earlier(one: float | None, other: float | None) -> float | None:

@@ -20,6 +20,7 @@ class Guest(Protocol):
     """What is asked of the connection."""
 
     engine: Engine
+    is_trusted: bool
     peer: str
 
     @property
@@ -35,14 +36,12 @@ class Guest(Protocol):
 
 
 class Login:
-    """The login of one connection."""
+    """The login of one connection, which does not keep this: whoever has something to say makes one."""
 
-    __slots__ = ("_connection", "is_trusted")
+    __slots__ = ("_connection",)
 
     def __init__(self, connection: Guest) -> None:
         self._connection = connection
-        self.is_trusted = False
-        """Whether it is inside the process, where nobody guesses."""
 
     def asked(self, question: Question) -> None:
         """The exchange waits for this: the driver asks it, with nothing held."""
@@ -67,7 +66,7 @@ class Login:
         due = now = broker.now()
         if self._is_crowded():
             verdict = CROWDED
-        elif not self.is_trusted and verdict.code == REFUSED:
+        elif not connection.is_trusted and verdict.code == REFUSED:
             due = broker.slowing.judged(crowd_of(connection.peer), verdict.identity is not None, now)
         if verdict.identity is None:
             # The name that was tried is not told: people type passwords there.
@@ -78,8 +77,9 @@ class Login:
             self._tell(verdict)
 
     def _is_crowded(self) -> bool:
-        broker = self._connection.broker
-        return not self.is_trusted and broker.slowing.is_crowded(crowd_of(self._connection.peer), broker.now())
+        connection = self._connection
+        broker = connection.broker
+        return not connection.is_trusted and broker.slowing.is_crowded(crowd_of(connection.peer), broker.now())
 
     def _tell(self, answer: bytes | Verdict) -> None:
         self._connection.engine.decide(answer)

@@ -76,18 +76,16 @@ class Limited(Protocol):
 class Oversize:
     """The messages of one connection that were too large, as far as they are not answered."""
 
-    __slots__ = ("_connection", "_read_over")
+    __slots__ = ("_read_over",)
 
-    def __init__(self, connection: Limited) -> None:
-        self._connection = connection
+    def __init__(self) -> None:
         self._read_over: dict[Delivery, float | None] = {}
         """Deliveries whose end is awaited, and until when; None as long as no time has passed."""
 
-    def begun(self, link: Link, delivery: Delivery) -> None:
+    def begun(self, connection: Limited, link: Link, delivery: Delivery) -> None:
         """A delivery has gone beyond the limit."""
         if _is_gone(link):
             return
-        connection = self._connection
         grant = connection.grant
         _log.info(
             "a message on the link %r of %r is larger than %d octets and is refused",
@@ -95,23 +93,23 @@ class Oversize:
         )  # fmt: skip
         connection.broker.denials.message_size_denied(grant.vhost)
         if grant.on_oversize != LINK:
-            self._close(link, delivery)
+            _close(connection, link, delivery)
         elif delivery.complete:
-            self._refuse(link, delivery)
+            _refuse(connection, link, delivery)
         else:
             self._read_over[delivery] = None
 
-    def ended(self, link: Link, delivery: Delivery) -> None:
+    def ended(self, connection: Limited, link: Link, delivery: Delivery) -> None:
         """Nothing more comes of it, or so much came that nobody waits for its end."""
         self._read_over.pop(delivery, None)
         if _is_gone(link):
             return
         if delivery.complete:
-            self._refuse(link, delivery)
+            _refuse(connection, link, delivery)
         else:
-            self._close(link, delivery)
+            _close(connection, link, delivery)
 
-    def pass_time(self, now: float) -> float | None:
+    def pass_time(self, connection: Limited, now: float) -> float | None:
         """Let time pass (monotonic seconds); when to come back."""
         for delivery, due in list(self._read_over.items()):
             if _is_gone(delivery.link):
@@ -120,24 +118,26 @@ class Oversize:
                 self._read_over[delivery] = now + PATIENCE
             elif due <= now:
                 del self._read_over[delivery]
-                self._refuse(delivery.link, delivery)
+                _refuse(connection, delivery.link, delivery)
         return min((due for due in self._read_over.values() if due is not None), default=None)
-
-    def _refuse(self, link: Link, delivery: Delivery) -> None:
-        """Rejected, then its link closed, both saying why."""
-        info = {Symbol("max-message-size"): ULong(link.max_message_size)}
-        error = AmqpError(MESSAGE_SIZE_EXCEEDED, DESCRIPTION, info)
-        link.context.refuse_oversize(delivery, error)
-        link.forget_current()
-        self._connection.touched()
-
-    def _close(self, link: Link, delivery: Delivery) -> None:
-        self._refuse(link, delivery)
-        self._connection.close(AmqpError(CONNECTION_FORCED, DESCRIPTION))
 
     def __bool__(self) -> bool:
         """Whether there are any."""
         return bool(self._read_over)
+
+
+def _refuse(connection: Limited, link: Link, delivery: Delivery) -> None:
+    """Rejected, then its link closed, both saying why."""
+    info = {Symbol("max-message-size"): ULong(link.max_message_size)}
+    error = AmqpError(MESSAGE_SIZE_EXCEEDED, DESCRIPTION, info)
+    link.context.refuse_oversize(delivery, error)
+    link.forget_current()
+    connection.touched()
+
+
+def _close(connection: Limited, link: Link, delivery: Delivery) -> None:
+    _refuse(connection, link, delivery)
+    connection.close(AmqpError(CONNECTION_FORCED, DESCRIPTION))
 
 
 def _is_gone(link: Link) -> bool:

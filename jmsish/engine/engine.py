@@ -66,7 +66,7 @@ DISCARD_LIMIT = 64 << 20
 class Engine(Endpoint):
     """One connection."""
 
-    _deaf = False  # Nothing more is read. (Here, because objects of thirty attributes of their own are twice as large.)
+    deaf = False  # Nothing more is read. (Here, because objects of thirty attributes of their own are twice as large.)
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Engine(Endpoint):
     @property
     def closed(self) -> bool:
         """Nothing more will be read, and all that was to be written has been taken."""
-        return self._deaf and self.mute and not self._handshake.output and not (self.out and self._handshake.ready)
+        return self.deaf and self.mute and not self._handshake.output and not (self.out and self._handshake.ready)
 
     @property
     def has_events(self) -> bool:
@@ -263,7 +263,7 @@ class Engine(Endpoint):
 
     def stop_reading(self) -> None:
         """Nothing further is read."""
-        self._deaf = True
+        self.deaf = True
         self._chunks = []
 
     def begin(self, context: Any = None, *, next_outgoing_id: int = 0) -> EngineSession:
@@ -316,7 +316,7 @@ class Engine(Endpoint):
 
     def receive(self, data: bytes) -> None:
         """Take octets from the peer, cut anywhere. What is wrong with them is reported, never raised."""
-        if self._deaf or not data:
+        if self.deaf or not data:
             return
         self._heartbeat.read = True
         if type(data) is not bytes:
@@ -342,7 +342,7 @@ class Engine(Endpoint):
         except Exception as error:  # Nothing the peer sends may get out of here; that this happens is a bug of ours.
             self.fail(INTERNAL_ERROR, f"{type(error).__name__}: {error}")
             return
-        if pos < len(data) and not self._deaf:
+        if pos < len(data) and not self.deaf:
             if pos or not going_on:
                 self._heartbeat.begin_frame()
             self._keep(data[pos:])
@@ -366,7 +366,7 @@ class Engine(Endpoint):
 
     def decide(self, answer: bytes | Verdict) -> None:
         """Go on with a SASL exchange that waits for its owner: see the events ``ASKED`` and ``JUDGED``."""
-        if self._deaf:
+        if self.deaf:
             return  # It went while it was being thought about.
         try:
             self._handshake.decide(answer)
@@ -431,7 +431,7 @@ class Engine(Endpoint):
             pos += size
             if body != pos:
                 self._take_frame(channel, data, body, pos)
-                if self._deaf:
+                if self.deaf:
                     return pos
 
     def _take_frame(self, channel: int, data: bytes, pos: int, end: int) -> None:
@@ -470,7 +470,7 @@ class Engine(Endpoint):
 
     def receive_eof(self) -> None:
         """The peer will send nothing more."""
-        if self._deaf:
+        if self.deaf:
             return
         if not self._handshake.done:
             self.fail(*self._handshake.cut_off(b"".join(self._chunks)))
@@ -483,7 +483,7 @@ class Engine(Endpoint):
 
     def fail(self, condition: str, description: str) -> None:
         """The engine is done for: say why, once, to the peer where it listens, and to the owner."""
-        if self._deaf:
+        if self.deaf:
             return
         error = AmqpError(condition, description)
         self.error = self.error or error

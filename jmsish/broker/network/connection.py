@@ -280,6 +280,7 @@ class RouterConnection(Guest):
         if terminal is None:
             link.detach(closed=closed)
             return
+        self._parting.detached(link)
         if terminal in link.session.context:
             link.session.context.remove(terminal)
             terminal.detached(closed, error)
@@ -310,7 +311,7 @@ class RouterConnection(Guest):
 
     def _aborted(self, link: Link, delivery: Delivery) -> None:
         if delivery.oversize:
-            self._oversize.ended(link, delivery)
+            self._oversize.ended(self, link, delivery)
         elif isinstance(link.context, (Ingress, RelayIn)) and not link.context.over:
             link.context.aborted(delivery)
 
@@ -337,7 +338,7 @@ class RouterConnection(Guest):
             terminal.too_large()
         elif isinstance(terminal, (Ingress, RelayIn)) and isinstance(delivery.context, Passage):
             terminal.aborted(delivery)  # at once, whenever it is answered: the copies under way are taken back
-        self._oversize.begun(link, delivery)
+        self._oversize.begun(self, link, delivery)
 
     def census(self) -> tuple[int, int, int]:
         """How many sessions there are, links on which the peer sends, and links on which it receives."""
@@ -368,6 +369,7 @@ class RouterConnection(Guest):
             egress.give_back()
         session.outgoing.clear()
         session.incoming.clear()
+        self._parting.ended(session)
 
     def end(self, reason: str = "the connection was lost") -> None:
         """The connection is over: what was learned over it goes first, so that nothing is sent that way again."""

@@ -119,7 +119,7 @@ class RouterNode:
         engine = self._engine(server=True, container_id=self.router, properties=describe(VERSION), sasl=asked)
         door = role or (None if trusted else NORMAL)
         connection = RouterConnection(self, engine, next(self._numbers), identity=identity, peer=peer, door=door)
-        connection.login.is_trusted = trusted
+        connection.is_trusted = trusted
         self.denials.connections_processed += 1
         if len(self._connections) >= self.config.max_connections:
             self.denials.connection_denied(None)
