@@ -302,10 +302,11 @@ class SocketOutlet:
         self._watch()
 
     def readable(self) -> None:
-        if self._lane is not None and self._lane.share is not None and self._lane.share.rest:
+        share = None if self._lane is None else self._lane.share  # None again, by another thread, once it has gone
+        if share is not None and share.rest:
             # Said before looking again: who works it off first does that and then looks at the flag.
             self._choked = True
-            if self._lane.share.rest:
+            if share.rest:
                 self._watch()
                 return
             self._choked = False

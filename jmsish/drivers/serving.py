@@ -368,6 +368,8 @@ class BrokerDriver:
             _log.exception("a fault inside the broker %r met the last words of %s", self.name, lane.connection)
         lane.outlet.end()
         woken[lane.outlet] = None
+        lane.share = None
+        del lane.connection, lane.outlet  # they refer to it, and `_dues` may keep it for long
 
     def _break(self, lane: Lane, woken: dict[Outlet, None]) -> None:
         """A fault of ours met this connection: it ends, so that the broker takes back what it had."""

@@ -193,10 +193,11 @@ def test_the_end_comes_behind_the_rest(driver: BrokerDriver) -> None:
     (each, sink) = lane(driver)
     driver.feed(each, b"echo x\n" * 50_000)
     driver.feed(each, b"")
-    assert not each.connection.eof and not sink.ended
+    connection = each.connection
+    assert not connection.eof and not sink.ended
     while driver.work_off() is not None:
         pass
-    assert each.connection.eof and sink.ended and sink.octets.count(b"x\n") == 50_000
+    assert connection.eof and sink.ended and sink.octets.count(b"x\n") == 50_000
 
 
 def test_who_takes_no_answers_is_asked_no_more_until_it_does(driver: BrokerDriver) -> None:
@@ -215,20 +216,22 @@ def test_who_takes_no_answers_is_asked_no_more_until_it_does(driver: BrokerDrive
 def test_who_takes_no_answers_may_leave(driver: BrokerDriver) -> None:
     """What it had brought is worked off then, for there may be messages in it."""
     (each, sink) = lane(driver)
-    sink.held, sink.delivered, each.connection.unsent = True, 2 << 20, 1 << 20
+    connection = each.connection
+    sink.held, sink.delivered, connection.unsent = True, 2 << 20, 1 << 20
     driver.feed(each, b"echo a\n")
     driver.feed(each, b"")
     while driver.work_off() is not None:
         pass
-    assert each.connection.received == 7 and each.connection.eof and each.gone
+    assert connection.received == 7 and connection.eof and each.gone
 
 
 def test_a_connection_that_fails_leaves_no_rest(driver: BrokerDriver) -> None:
     (each, sink) = lane(driver)
+    share = each.share
     driver.feed(each, b"fault\n" + b"echo x\n" * 50_000)
     while driver.work_off() is not None:
         pass
-    assert each.gone and sink.ended and not each.share.rest
+    assert each.gone and sink.ended and not share.rest
 
 
 def test_inside_the_process_everything_is_worked_off_at_once(driver: BrokerDriver) -> None:
