@@ -183,6 +183,10 @@ class Bound:
             return self.counted  # who looks at each message, and who leads on, counts by itself
         return self.counted + self.alone.hits
 
+    def retire(self) -> None:
+        """It is in force no more."""
+        self.counted, self.alone = self.matched, None
+
 
 def _both(accepts: Accepts | None, selects: Predicate | None) -> Accepts | None:
     if selects is None:

@@ -24,12 +24,13 @@ class Changes:
     ``table`` shows them as they will be. Who collects over time sees that nobody else changes the exchange meanwhile.
     """
 
-    __slots__ = ("_base", "_fresh", "_targets", "exchange", "table")
+    __slots__ = ("_base", "_fresh", "_gone", "_targets", "exchange", "table")
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
         self._base = self.table = exchange.table
         self._fresh: list[Bound] = []
+        self._gone: list[Bound] = []
         self._targets: dict[str, None] = {}
 
     # --- by objects
@@ -81,6 +82,7 @@ class Changes:
 
     def _remove(self, bound: Bound) -> None:
         self.table = self.table.unbind(bound)
+        self._gone.append(bound)
         self._targets[bound.target] = None
 
     def unbind(self, target: Queue | Exchange, key: str = "") -> bool:
@@ -96,6 +98,7 @@ class Changes:
         bounds = self.table.of(target)
         if bounds:
             self.table = self.table.unbind_all(bounds)
+            self._gone += bounds
             self._targets[target] = None
 
     def unbind_gone(self, target: str) -> bool:
@@ -114,12 +117,12 @@ class Changes:
 
     def mark(self) -> Mark:
         """How far it has come."""
-        return self.table, len(self._fresh), dict(self._targets)
+        return self.table, len(self._fresh), len(self._gone), dict(self._targets)
 
     def back_to(self, mark: Mark) -> None:
         """Forget what was collected since."""
-        self.table, fresh, self._targets = mark
-        del self._fresh[fresh:]
+        self.table, fresh, gone, self._targets = mark
+        del self._fresh[fresh:], self._gone[gone:]
 
     # --- by names
 
@@ -174,7 +177,9 @@ class Changes:
             for bound in self._fresh:
                 if table.find(bound.target, bound.binding.key) is bound:
                     exchange.send_initial(bound, base)
-        self._base, self._fresh, self._targets = table, [], {}
+        for bound in self._gone:
+            bound.retire()
+        self._base, self._fresh, self._gone, self._targets = table, [], [], {}
         if not table.size:
             exchange.home.perhaps_unused(exchange)
 

@@ -147,6 +147,8 @@ class ServerConnection(Guest, Temporaries):
             self._sessions.remove(session)
             session.end()
             self._lose_session(session)
+        else:
+            self._parting.ended(session)
 
     def _attached(self, link: Link) -> None:
         if self.ended or link.session.silent:
@@ -312,6 +314,7 @@ class ServerConnection(Guest, Temporaries):
         self.broker.freezes.lost(self)
         self.orphan_temporaries()
         self.answers.clear()
+        self.leases = Leases()
         self.stalled.clear()
         self.half_sent.clear()
         self.hindered.clear()

@@ -161,6 +161,7 @@ def leave(consumer: Consumer) -> None:
         queue.searches.remove(consumer.search)
         queue.special -= 1
         consumer.search.leave()
+        consumer.search = None
     if queue.groups is not None:
         queue.groups.left(consumer)
     if consumer is turns.chosen:

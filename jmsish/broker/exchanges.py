@@ -118,7 +118,10 @@ class Exchanges:
         if self._by_name.get(exchange.name) is exchange:
             del self._by_name[exchange.name]
         exchange.deleted = True
-        targets = dict.fromkeys(bound.target for bound in exchange.table)
+        bounds = list(exchange.table)
+        targets = dict.fromkeys(bound.target for bound in bounds)
+        for bound in bounds:
+            bound.retire()
         exchange.table = TABLES[exchange.type]()
         self.bound(exchange, targets)
         for other in list(exchange.alternate_of):

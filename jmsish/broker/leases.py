@@ -46,9 +46,9 @@ class Leases:
             del self._leases[id]
         self._leases[lease.id] = lease
 
-    def forget(self, lease: Lease) -> None:
+    def forget(self, id: str) -> None:
         """It was never held."""
-        self._leases.pop(lease.id, None)
+        self._leases.pop(id, None)
 
     def frozen(self, names: Sequence[str]) -> Lease | None:
         """One that is not over and has one of these exchanges."""
@@ -97,14 +97,15 @@ def freeze(asked: Asked) -> Future[Answer]:
         raise Refused(CONFLICT, f"this connection has the lease {mine.id!r} of {frozen} already: thaw it first")
     broker = asked.broker
     freeze = broker.freezes.acquire(names, connection, timeout=timeout, max_hold=max_hold)
-    lease = Lease(f"lease-{broker.next_number()}", freeze)
-    connection.leases.add(lease)
+    id = f"lease-{broker.next_number()}"
+    connection.leases.add(Lease(id, freeze))
+    said = {"lease": id, "exchanges": list(freeze.names), "max_hold": float(freeze.max_hold)}
 
     def held(_: None) -> Answer:
-        said = {"lease": lease.id, "exchanges": list(freeze.names), "max_hold": float(freeze.max_hold)}
         return Answer(OK, "OK", said)
 
-    freeze.granted.add_done_callback(lambda done: connection.leases.forget(lease) if done.exception() else None)
+    # Who is told does not refer to the freeze, by which it is kept.
+    freeze.granted.add_done_callback(lambda done: connection.leases.forget(id) if done.exception() else None)
     return after(freeze.granted, held)
 
 

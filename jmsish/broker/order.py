@@ -165,6 +165,11 @@ class Level:
         self.grouped_blocks: BlockNumbers | None = None
         """Made for the first that is barred, or grouped."""
 
+    def let_go(self) -> None:
+        """Its queue is deleted: what somebody has in hand still knows its place, and nothing is found by it here."""
+        self.blocks.clear()
+        del self.tail
+
     @property
     def available(self) -> int:
         return self.free + self.barred + self.grouped

@@ -165,6 +165,10 @@ class Router:
         waiting, queue.starved = queue.starved, None
         for producer in waiting or ():
             producer.top_up()  # it sends to a topic, and for want of this queue it need not wait
+        levels, queue.levels = queue.levels, []
+        for level in levels:
+            level.let_go()
+        queue.calendar = queue.groups = None
 
     def delete_exchange(self, exchange: Exchange) -> None:
         """Remove an exchange and all that subscribes to it; its producers lose it."""

@@ -27,8 +27,9 @@ __all__ = ["Parting", "part_engine", "part_link", "part_session"]
 def part_link(link: Link) -> None:
     """Both ends are detached, and nothing more is said of what the link carried."""
     link.context = link.current = None
+    for delivery in link.unsent:
+        delivery.context = None
     link.unsent.clear()
-    link.held.clear()
 
 
 def part_session(session: EngineSession) -> None:
@@ -36,6 +37,8 @@ def part_session(session: EngineSession) -> None:
     session.engine.remote_link_count -= len(session.remote_links)
     for link in {*session.links.values(), *session.remote_links.values()}:
         part_link(link)
+    for delivery in (*session.incoming.values(), *session.outgoing.values()):
+        delivery.context = None
     for table in (session.links, session.remote_links, session.awaiting, session.incoming, session.outgoing):
         table.clear()
     session.backlog.clear()
@@ -79,7 +82,9 @@ class Parting:
             part_session(session)
         self._sessions.clear()
         if len(self._links) >= self._sweep_at:
-            self._sweep({delivery.link for delivery in still_sending})
+            needed = {delivery.link for delivery in still_sending}
+            needed.update(link for link in self._links if not link.local_closed)  # its owner will answer later
+            self._sweep(needed)
             # Those that stay are looked at again when they have become half as many again, so that a link costs the
             # same however many there are.
             self._sweep_at = 1 + len(self._links) * 3 // 2

@@ -185,6 +185,19 @@ Prepare = Callable[[str], "Callable[[], None] | None"]
 """Asked (mechanism); answers what has to be done before keys can be found and takes its time, if there is any."""
 
 
+class _User:
+    """Who it is: what the library asks for a key, apart from the exchange, which refers to it."""
+
+    def __init__(self, mechanism: str, find: FindKey) -> None:
+        self._mechanism = mechanism
+        self._find = find
+        self.identity: str | None = None
+
+    def key(self, username: str) -> tuple[bytes, bytes, bytes, int]:
+        key, self.identity = self._find(self._mechanism, username)
+        return key.salt, key.stored_key, key.server_key, key.iterations
+
+
 class ScramServer(ServerMechanism):
     """One exchange at a server; a user that does not exist hears the same as one with a wrong password."""
 
@@ -193,11 +206,10 @@ class ScramServer(ServerMechanism):
 
         super().__init__(lambda mechanism, username, password: None)
         self.mechanism = mechanism
-        self._find = find
         self._prepare = prepare
-        self._identity: str | None = None
-        self._exchange: Any = scramp.ScramMechanism(mechanism).make_server(self._key)
-        self._step = self._first
+        self._user = _User(mechanism, find)
+        self._exchange: Any = scramp.ScramMechanism(mechanism).make_server(self._user.key)
+        self._began = False
         self._refused = scramp.ScramException
 
     def step(self, response: bytes | None) -> Answer:
@@ -216,20 +228,16 @@ class ScramServer(ServerMechanism):
 
     def _take(self, response: bytes) -> bytes | Verdict:
         try:
-            return self._step(response.decode())
+            return (self._final if self._began else self._first)(response.decode())
         except (self._refused, UnicodeDecodeError):
             # Part 5, 5.3.3.6 has no room for SCRAM's reason beside a refusal, and "unknown-user" would say too much.
             return Verdict(None)
 
-    def _key(self, username: str) -> tuple[bytes, bytes, bytes, int]:
-        key, self._identity = self._find(self.mechanism, username)
-        return key.salt, key.stored_key, key.server_key, key.iterations
-
     def _first(self, message: str) -> bytes | Verdict:
         self._exchange.set_client_first(message)
-        self._step = self._final
+        self._began = True
         return str(self._exchange.get_server_first()).encode()
 
     def _final(self, message: str) -> bytes | Verdict:
         self._exchange.set_client_final(message)
-        return Verdict(self._identity, str(self._exchange.get_server_final()).encode())
+        return Verdict(self._user.identity, str(self._exchange.get_server_final()).encode())

@@ -126,7 +126,7 @@ class IncomingStream:
 
     def __init__(self, delivery: Delivery, parts: Iterable[bytes]) -> None:
         self._awaited = False
-        self._delivery = delivery
+        self._delivery: Delivery | None = delivery
         self._session = delivery.link.session
         self._parts: deque[bytes] = deque()
         self._size = 0
@@ -140,7 +140,7 @@ class IncomingStream:
             return
         self._parts.append(part)
         self._weigh(len(part))
-        if self._awaited:
+        if self._awaited and self._delivery is not None:
             self._awaited = False
             self._session.engine.report((ARRIVED, self._delivery.link, self._delivery))
 
@@ -165,6 +165,7 @@ class IncomingStream:
     def drop(self) -> None:
         """Nobody reads on: the rest may come, and is forgotten."""
         self.dropped = True
+        self._delivery = None  # nothing is reported of it any more, and it refers to this
         self._parts.clear()
         self._weigh(-self._size)
 

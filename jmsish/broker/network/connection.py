@@ -258,6 +258,8 @@ class RouterConnection(Guest):
             self.sessions.remove(session)
             session.end()
             self._lose_session(session, error)
+        else:
+            self._parting.ended(session)
 
     def _attached(self, link: Link) -> None:
         if self.ended:
@@ -367,8 +369,6 @@ class RouterConnection(Guest):
         self._graces = [(due, egress) for due, egress in self._graces if egress.link.session is not session]
         for egress in graces:
             egress.give_back()
-        session.outgoing.clear()
-        session.incoming.clear()
         self._parting.ended(session)
 
     def end(self, reason: str = "the connection was lost") -> None:
@@ -380,7 +380,9 @@ class RouterConnection(Guest):
         sessions, self.sessions = self.sessions, []
         for session in sessions:
             self._lose_session(session, AmqpError("amqp:not-found", f"the way to the broker is lost: {reason}"))
-        self._stalled.clear()
+        for table in (self._stalled, self._held, self.answers):
+            table.clear()
+        self.teller = self.listener = None
         if self.connector is not None:
             self.connector.lost(reason)
 

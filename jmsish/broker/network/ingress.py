@@ -236,6 +236,7 @@ class Branch:
         onward, self.onward = self.onward, {}
         for egress in onward.values():
             egress.close()
+        self.ingress.closed(self)
 
 
 class Ingress:
@@ -266,6 +267,12 @@ class Ingress:
     @property
     def is_anonymous(self) -> bool:
         return self._only is None
+
+    def closed(self, branch: Branch) -> None:
+        """It has no message of the link, and gets none any more."""
+        if self.over:
+            self._branches.pop(branch.address.name, None)
+            self._only = self._plain = None
 
     # --- credit
 

@@ -93,7 +93,7 @@ def _reply(ingress: Ingress, reply_to: str, octets: bytes) -> bool:
     connection = ingress.connection
     message = Delivery(ingress.link, UNSENT, None, octets, False, True)
     box = connection.answers.get(reply_to)
-    if box is not None and not box.egress.gone:
+    if box is not None and box.egress is not None:
         ingress.in_flight += 1
         Passage(Outgoing(ingress), message).start([box.egress])
         return True
@@ -134,7 +134,7 @@ class Answers:
     def __init__(self, connection: RouterConnection, link: Link) -> None:
         self._connection = connection
         self._reply_to = str(getattr(link.remote_target, "address", None) or "")
-        self.egress = Egress(connection, link, self, is_local=True)
+        self.egress: Egress | None = Egress(connection, link, self, is_local=True)
         connection.answers[self._reply_to] = self
 
     @property
@@ -144,12 +144,14 @@ class Answers:
 
     def wake(self) -> None:
         """There is credit, or room."""
-        self.egress.flush()
+        if self.egress is not None:
+            self.egress.flush()
 
     def remove_receiver(self, egress: Egress) -> None:
         """The link is gone."""
         if self._connection.answers.get(self._reply_to) is self:
             del self._connection.answers[self._reply_to]
+        self.egress = None
 
 
 def answers(connection: RouterConnection, link: Link) -> Egress:
@@ -158,4 +160,6 @@ def answers(connection: RouterConnection, link: Link) -> Egress:
     source = link.remote_source
     assert isinstance(source, Source)
     link.attach(source=replace(source, filter=None, distribution_mode="move"))
-    return Answers(connection, link).egress
+    box = Answers(connection, link)
+    assert box.egress is not None
+    return box.egress

@@ -270,7 +270,8 @@ class Passage:
         self.sender.finished(self)
         # Nothing is said of them any more, so they need not wait for the collector of garbage to find the ring.
         for copy in self.copies:
-            copy.delivery = None
+            copy.delivery = copy.stream = None
         self.copies = ()
         if self.delivery.complete:
             self.delivery.context = None
+        del self.delivery  # of one that is not complete the rest still finds this, and that it is over

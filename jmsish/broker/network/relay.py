@@ -128,9 +128,7 @@ class RelaySession:
     def refuse(self, error: AmqpError) -> None:
         """There is no way after all."""
         self.over = True
-        for link in self.links[:]:
-            link.gone(error)
-        self.way.leave(self)
+        self._give_up(error)
 
     def add(self, link: RelayLink) -> None:
         """One more link."""
@@ -145,6 +143,7 @@ class RelaySession:
         self.over = True
         for link in self.links:
             link.silence()
+        self.links.clear()
         if self.far is not None and self.way.connection is not None:
             self.way.connection.end_session(self.far)
         self.way.leave(self)
@@ -154,15 +153,19 @@ class RelaySession:
         if self.over:
             return
         self.over = True
+        self._give_up(error)
+
+    def _give_up(self, error: AmqpError) -> None:
         for link in self.links[:]:
             link.gone(error)
+        self.links.clear()
         self.way.leave(self)
 
 
 class RelayLink:
     """A link that goes through: ``near`` is the peer's, ``far`` its continuation."""
 
-    __slots__ = ("_is_awake", "ends", "far", "is_control", "name", "near", "over", "session")
+    __slots__ = ("_is_awake", "far", "is_control", "name", "near", "over", "session")
 
     def __init__(self, session: RelaySession, near: Link, name: str, connection: RouterConnection) -> None:
         self.session = session
@@ -171,15 +174,20 @@ class RelayLink:
         self.far: Link | None = None
         self.over = False
         self.is_control = isinstance(near.remote_target, Coordinator)
-        self.ends: dict[Link, RelayEnd] = {}
         self._is_awake = False
         near.relays_echo = True
         self._end(connection, near)
 
     def _end(self, connection: RouterConnection, link: Link) -> RelayEnd:
         end = RelayOut(connection, link, self) if link.is_sender else RelayIn(connection, link, self)
-        self.ends[link] = link.context = end
+        link.context = end
         return end
+
+    @property
+    def ends(self) -> dict[Link, RelayEnd]:
+        """Its two ends, or the one that is there: each is its link's, and goes with it."""
+        links = (self.near,) if self.far is None else (self.near, self.far)
+        return {link: link.context for link in links if link.context is not None}
 
     def other(self, link: Link) -> Link | None:
         """The other side of it."""
@@ -188,7 +196,9 @@ class RelayLink:
     @property
     def incoming(self) -> RelayIn | None:
         """The side on which messages come."""
-        return next((end for end in self.ends.values() if isinstance(end, RelayIn)), None)
+        link = self.far if self.near.is_sender else self.near
+        end = None if link is None else link.context
+        return end if isinstance(end, RelayIn) else None
 
     def wake(self) -> None:
         """Something may be able to move."""
@@ -261,7 +271,7 @@ class RelayLink:
         for end in self.ends.values():
             if isinstance(end, RelayIn) or end.has_said:
                 end.flowed()
-        self.ends[near].connection.touched()
+        _touch(near)
 
     @property
     def _is_lookup(self) -> bool:
@@ -283,7 +293,7 @@ class RelayLink:
             link.detach(closed=closed)
         else:
             other.detach(closed=closed, error=error)
-        self.ends[other].connection.touched()
+        _touch(other)
 
     def _part(self, link: Link, closed: bool, error: AmqpError | None) -> None:
         """Both sides of one link are detached, so the other side, which waits for that, is answered."""
@@ -293,7 +303,7 @@ class RelayLink:
             link.detach(closed=closed)
         if other is not None and not other.local_closed:
             other.detach(closed=closed, error=error)
-            self.ends[other].connection.touched()
+            _touch(other)
         if self in self.session.links:
             self.session.links.remove(self)
 
@@ -306,10 +316,16 @@ class RelayLink:
             self.near.refuse(error)
         else:
             self.near.detach(closed=True, error=error)
-        self.ends[self.near].connection.touched()
+        _touch(self.near)
 
     def silence(self) -> None:
         """Nothing passes any more; what has left in part is taken back."""
         self.over = True
         for end in self.ends.values():
             end.silence()
+
+
+def _touch(link: Link) -> None:
+    """There is something to be said on it, if it is still there."""
+    if link.context is not None:
+        link.context.connection.touched()

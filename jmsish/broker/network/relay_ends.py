@@ -47,7 +47,7 @@ class RelayIn:
         """The side on which they leave; None until that is there."""
         if self._out is None:
             other = self.relay.other(self.link)
-            end = None if other is None else self.relay.ends[other]
+            end = None if other is None else other.context
             self._out = end if isinstance(end, RelayOut) else None
         return self._out
 
