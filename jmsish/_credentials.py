@@ -75,7 +75,8 @@ def sasl_client(target: ConnectionTarget, token: str | None, given: ssl.SSLConte
     mechanisms = options.sasl_mechanisms
     certified = target.is_secure and (options.tls_certificate is not None or given is not None)
     alone = target.username is None and target.password is None and token is None
-    exposed = not target.is_secure and (options.proxy is not None or not is_loopback(target.host or ""))
+    by_proxy = options.proxy is not None and bool(options.proxy.host)  # an empty one says: none
+    exposed = not target.is_secure and (by_proxy or not is_loopback(target.host or ""))
     password = target.password
     if target.scheme == "vm" and password is None:
         password = ""  # nobody looks at it: the name is believed

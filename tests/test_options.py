@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jmsish._credentials import sasl_client
 from jmsish.options import (
     QPID_NAMES,
     WITHOUT_EFFECT,
@@ -305,6 +306,18 @@ def test_an_empty_file_or_name_is_none_and_not_the_default(name: str) -> None:
         parse_url("amqps://h", **{name: ""})
     with pytest.raises(ValueError, match=f"{name} is empty"):
         parse_url(f"amqps://h?jms.{name}=")
+
+
+@pytest.mark.parametrize(
+    ("url", "proxy", "exposed"),
+    [
+        ("amqp://localhost", None, False), ("amqp://localhost", "", False), ("amqp://localhost", "http://p:1", True),
+        ("amqp://h", "", True), ("amqps://h", "http://p:1", False), ("amqpws://127.0.0.1", "", False),
+    ],
+)  # fmt: skip
+def test_where_others_can_read_a_password(url: str, proxy: str | None, exposed: bool) -> None:
+    sasl = sasl_client(parse_url(url, username="u", password="p", proxy=proxy), None, None)
+    assert sasl is not None and sasl.exposed is exposed
 
 
 SECRETS = ("hunter2", "hun/ter2", "hun?ter2", "hun@ter2", "hun,ter2", "hun#ter2", "hun:ter2", "hun(ter2)", "h ter2")
