@@ -70,13 +70,12 @@ def sasl_client(target: ConnectionTarget, token: str | None, given: ssl.SSLConte
     options = target.options
     if target.scheme == "vm" and target.username is None:
         return None
+    layered, exposed = target.is_secure or target.is_websocket, _is_exposed(target)
     if options.cbs:  # who we are is said at the node $cbs
-        return SaslClient(("ANONYMOUS",), layered=target.is_secure or target.is_websocket)
+        return SaslClient(("ANONYMOUS",), exposed=exposed, promised=True, layered=layered)
     mechanisms = options.sasl_mechanisms
     certified = target.is_secure and (options.tls_certificate is not None or given is not None)
     alone = target.username is None and target.password is None and token is None
-    by_proxy = options.proxy is not None and bool(options.proxy.host)  # an empty one says: none
-    exposed = not target.is_secure and (by_proxy or not is_loopback(target.host or ""))
     password = target.password
     if target.scheme == "vm" and password is None:
         password = ""  # nobody looks at it: the name is believed
@@ -88,9 +87,18 @@ def sasl_client(target: ConnectionTarget, token: str | None, given: ssl.SSLConte
         token=token,
         host=target.host,
         port=target.port,
-        exposed=exposed and target.scheme != "vm" and not options.allow_cleartext,
-        layered=target.is_secure or target.is_websocket,
+        exposed=exposed,
+        layered=layered,
     )
+
+
+def _is_exposed(target: ConnectionTarget) -> bool:
+    """Whether others can read what is sent there, and nobody has said that they may."""
+    options = target.options
+    if target.scheme == "vm" or target.is_secure or options.allow_cleartext:
+        return False
+    by_proxy = options.proxy is not None and bool(options.proxy.host)  # an empty one says: none
+    return by_proxy or not is_loopback(target.host or "")
 
 
 FetchToken = Callable[[ConnectionTarget], "str | None | Awaitable[str | None]"]

@@ -62,7 +62,8 @@ class SaslClient:
 
     ``mechanisms`` allows only those named, in that order of preference; names that are not known here are passed over,
     and ``ValueError`` is raised where none is known. ``exposed`` says that others can read what is sent: then what
-    sends the secret itself is not used; ``layered`` that there is TLS or WebSocket around it.
+    sends the secret itself is not used, and where a secret is ``promised``, to be told inside of AMQP, nothing is said
+    at all; ``layered`` that there is TLS or WebSocket around it.
     """
 
     def __init__(
@@ -76,10 +77,12 @@ class SaslClient:
         host: str | None = None,
         port: int | None = None,
         exposed: bool = False,
+        promised: bool = False,
         layered: bool = False,
     ) -> None:
         self.credentials = Credentials(username, password, external, token, host, port)
         self.exposed = exposed
+        self.promised = promised
         self.layered = layered
         self.named = mechanisms is not None
         self.kinds = CLIENT_MECHANISMS
@@ -103,17 +106,15 @@ class SaslClient:
 
     def choose(self, offered: Sequence[str]) -> ClientMechanism:
         """The first usable mechanism of those offered; a Fault says why there is none."""
+        if self.exposed and self.promised:
+            raise _withheld("cbs")
         for kind in self.usable():
             if kind.name in offered:
                 self.mechanism = kind(self.credentials)
                 return self.mechanism
         withheld = [kind.name for kind in self.kinds if kind.name in offered and kind.reveals and self._fits(kind)]
         if withheld:
-            raise Fault(
-                UNAUTHORIZED_ACCESS,
-                f"{' and '.join(withheld)} would send the password or token in the clear, for there is no TLS and the "
-                f"broker is not on this machine: it was not sent (amqps:// is safe; allow_cleartext=True sends it)",
-            )
+            raise _withheld(" and ".join(withheld))
         ours = ", ".join(kind.name for kind in self.usable()) or "none"
         raise Fault(
             UNAUTHORIZED_ACCESS,
@@ -134,6 +135,14 @@ class SaslClient:
             return " (the user name or the password has characters that SCRAM forbids, by SASLprep)"
         what = "password" if held.username else "username"
         return f" (it takes a username and a password, and no {what} was given)"
+
+
+def _withheld(what: str) -> Fault:
+    return Fault(
+        UNAUTHORIZED_ACCESS,
+        f"{what} would send the password or token in the clear, for there is no TLS and the broker is not on this "
+        f"machine: it was not sent (amqps:// is safe; allow_cleartext=True sends it)",
+    )
 
 
 SERVER_MECHANISMS: dict[str, type[ServerMechanism]] = {

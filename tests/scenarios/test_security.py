@@ -216,6 +216,8 @@ async def test_no_password_is_sent_to_another_machine_without_tls(
     for given in ({"username": "alice", "password": HUNTER}, {"token": lambda: HUNTER}):
         said = await place.refused(**given)
         assert "was not sent" in said and "allow_cleartext=True" in said and not sent
+    for secret in ({"username": "name", "password": "key"}, {"token": lambda: HUNTER}):  # to be said at $cbs
+        assert "cbs would send the password or token in the clear" in await place.refused(cbs=True, **secret)
     monkeypatch.setattr("jmsish.drivers.outlet.is_loopback", lambda host: False)
     assert "the server offers none" in await place.refused(token=lambda: HUNTER, allow_cleartext=True)
     monkeypatch.setattr("jmsish.drivers.outlet.is_loopback", lambda host: True)
