@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jmsish.broker.certificates import COMMON_NAME, identity_of
+from jmsish.broker.certificates import COMMON_NAME, CONTROL, identity_of
 from jmsish.broker.users import User, Users
 from jmsish.engine.oauth import TOKEN_MECHANISMS, AskToken
 from jmsish.engine.sasl import SaslServer
@@ -135,5 +135,6 @@ class _Asked:
         if mechanism == "ANONYMOUS":
             return ANONYMOUS if self.open_to_all else None
         if self.open_to_all:
-            return username or ANONYMOUS
+            # Every name is believed that can be one: it is told to logs and terminals.
+            return None if CONTROL.search(username or "") else username or ANONYMOUS
         return self.users.check(username or "", password or "")

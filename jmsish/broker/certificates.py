@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -26,11 +27,14 @@ _SHORT: Final = {
 """The short names of RFC 4514, 3; others are written as OpenSSL calls them."""
 
 
+CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
 def identity_of(certificate: Mapping[str, Any], kind: str) -> str | None:
     """The name of who shows this certificate; None where it has none of that kind.
 
-    Of several common names it is the last, the most specific one; a name with a NUL in it is none, for others may see
-    it end there.
+    Of several common names it is the last, the most specific one; a name with a NUL or another control character in it
+    is none, for others may see it end there, and a log or terminal more than there is.
     """
     if kind == SUBJECT:
         found = subject_text(certificate)
@@ -40,7 +44,7 @@ def identity_of(certificate: Mapping[str, Any], kind: str) -> str | None:
     else:
         wanted = _ALTERNATIVES[kind]
         found = next((value for key, value in certificate.get("subjectAltName", ()) if key == wanted), "")
-    return found if found and "\0" not in found else None
+    return found if found and not CONTROL.search(found) else None
 
 
 def subject_text(certificate: Mapping[str, Any]) -> str:

@@ -147,8 +147,17 @@ def test_a_name_is_taken_from_the_part_of_the_certificate_that_was_chosen(kind: 
 @pytest.mark.parametrize("kind", ["common-name", "subject", "email", "dns", "uri"])
 def test_a_certificate_without_a_name_is_nobody(kind: str) -> None:
     assert identity_of({"subject": (), "subjectAltName": ()}, kind) is None
-    assert identity_of({"subject": ((("commonName", "a\0b"),),), "subjectAltName": (("DNS", "a\0b"),)}, kind) is None
+    for name in ("a\0b", "a\nb", "\x1b[31mred", "a\x9bb"):
+        alternatives = tuple((each, name) for each in ("DNS", "email", "URI"))
+        assert identity_of({"subject": ((("commonName", name),),), "subjectAltName": alternatives}, kind) is None
     assert offered(certificate={"serialNumber": "1"}, config={"certificate_identity": kind}) == []
+
+
+def test_no_name_has_orders_for_a_terminal_in_it() -> None:
+    """Where every name is believed, too: a client made by hand says it, for ours does not."""
+    ask = Authentication(AuthenticationConfig(), {}).offer(trusted=False).authenticate
+    assert ask("PLAIN", "\x1b[31mred", "") is None and ask("PLAIN", "a\nb", "") is None
+    assert (ask("PLAIN", "J\u00fcrgen", ""), ask("PLAIN", "", "")) == ("J\u00fcrgen", "anonymous")
 
 
 def test_a_subject_is_written_as_rfc_4514_has_it() -> None:
