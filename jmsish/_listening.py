@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from jmsish.broker.config.listeners import PROTOCOLS
+from jmsish.broker.config.listeners import PROTOCOLS, check_origin
 from jmsish.drivers.certificates import ServerCertificates
 from jmsish.drivers.loopback import is_loopback
 from jmsish.drivers.sockets import address_text
@@ -26,6 +26,8 @@ def websocket_of(protocol: object, origins: object) -> Callable[[], ServerWebSoc
         if origins:
             raise ValueError('origins are for protocol="ws": other clients have none')
         return None
+    for origin in origins:
+        check_origin(origin)
     make = partial(ServerWebSocket, tuple(origins))
     make()  # says now, and not to the first client, where the library is missing
     return make

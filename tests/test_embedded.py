@@ -247,6 +247,7 @@ def test_tls_with_verification() -> None:
         ({"origins": ["https://x"]}, ValueError, 'origins are for protocol="ws"'),
         ({"protocol": "ws", "origins": "https://x"}, TypeError, "origins must be a list of strings"),
         ({"protocol": "ws", "origins": [1]}, TypeError, "origins must be a list of strings"),
+        ({"protocol": "ws", "origins": ["https://app.example/"]}, ValueError, "'https://app.example/' is no origin"),
     ],
 )
 def test_what_is_wrong_about_a_listener_over_websocket(

@@ -128,6 +128,8 @@ def test_listeners_over_websocket() -> None:
     [
         ({"protocol": "wss"}, r"\[\[listeners\]\] 1 protocol must be one of amqp, ws, not 'wss'"),
         ({"origins": ["x"]}, r"\[\[listeners\]\] 1 has origins, which are for the protocol ws only"),
+        ({"protocol": "ws", "origins": ["*", "null", "x"]}, r"\[\[listeners\]\] 1: 'x' is no origin, such as https://"),
+        ({"protocol": "ws", "origins": ["https://App.example"]}, "'https://App.example' is no origin"),
         ({"protocol": "ws", "origins": "x"}, r"\[\[listeners\]\] 1 origins must be a list of strings, not 'x'"),
     ],
 )

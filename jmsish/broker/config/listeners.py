@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -37,6 +38,15 @@ class ListenerConfig:
     """Who comes in there: clients, or by ``"inter-router"`` and ``"edge"`` other routers."""
 
 
+_ORIGIN: Final = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[!-.0-@\[-~]+")
+
+
+def check_origin(origin: str) -> None:
+    """``ValueError`` for what no browser says of a page (RFC 6454, 6.2), and which would let in nobody."""
+    if not _ORIGIN.fullmatch(origin):
+        raise ValueError(f"{origin!r} is no origin, such as https://app.example: small letters, without a path")
+
+
 def read_listeners(config: Table, router: RouterConfig) -> tuple[ListenerConfig, ...]:
     """The listeners in their order."""
     return tuple(_listener(table, router) for table in config.list_of("listeners"))
@@ -55,6 +65,9 @@ def _listener(table: Table, router: RouterConfig) -> ListenerConfig:
     origins = table.texts("origins")
     if origins and protocol != "ws":
         table.faults.add(f"{table.where} has origins, which are for the protocol ws only")
+    for origin in origins:
+        with table.faults.caught(table.where):
+            check_origin(origin)
     return ListenerConfig(
         host,
         port,
