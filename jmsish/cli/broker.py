@@ -82,6 +82,8 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.check is not None:
+        if arguments.config is not None:
+            raise UsageError("--check FILE checks that file; --config is for serving")
         config = read_config(arguments.check)
         return check(arguments.check, config, arguments.user, arguments.host, arguments.vhost)
     if arguments.user is not None or arguments.vhost is not None:

@@ -105,8 +105,8 @@ def _notes(broker: Broker) -> Iterable[str]:
     named = [connector.name for connector in config.connectors]
     for route in config.link_routes:
         if route.connector not in named:
-            known = ", ".join(named) or "none is"
-            yield f"the link route {route.prefix!r} goes to no connector yet: {route.connector!r} is not among {known}"
+            among = f"is not among {', '.join(named)}" if named else "is not there, nor is another one"
+            yield f"the link route {route.prefix!r} goes to no connector yet: {route.connector!r} {among}"
     if not config.vhosts:
         yield f"no [vhosts]: the virtual host {next(iter(broker.admission.vhosts))!r} is implied, {OPEN}"
         return

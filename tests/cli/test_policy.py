@@ -217,6 +217,17 @@ def test_the_whole_configuration_as_it_is_documented(run: Run, file: Path) -> No
     assert "in the group $default" in run("broker", "--check", str(file), "--as", "bob")
 
 
+def test_a_link_route_where_no_connector_is_named(run: Run, file: Path) -> None:
+    file.write_text('[router]\nid = "A"\nmode = "interior"\n[[link_routes]]\nprefix = "x"\nconnector = "y"\n')
+    said = run("broker", "--check", str(file))
+    assert "the link route 'x' goes to no connector yet: 'y' is not there, nor is another one\n" in said
+
+
+def test_one_file_is_checked(complaint: Complaint, file: Path) -> None:
+    status, error = complaint("broker", "--check", str(file), "--config", str(file))
+    assert status == 2 and "--config is for serving" in error
+
+
 def test_what_a_router_is_and_what_is_of_no_use_to_it_is_told(run: Run, file: Path) -> None:
     file.write_text('[router]\nid = "EA1"\nmode = "edge"\n[queues.orders]\n[exchanges.prices]\ntype = "topic"\n')
     said = run("broker", "--check", str(file))
