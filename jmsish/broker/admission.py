@@ -23,6 +23,7 @@ from jmsish.broker.config.vhosts import read_group, read_vhost
 from jmsish.broker.denials import Denials
 from jmsish.broker.grants import Grant
 from jmsish.broker.hostnames import Hostnames
+from jmsish.broker.link_policy import shortened
 from jmsish.broker.names import check_text
 from jmsish.broker.policy import near_miss
 from jmsish.broker.refusals import RESOURCE_LIMIT_EXCEEDED
@@ -129,7 +130,7 @@ class Admission:
         try:
             grant = self.decide(user, host, hostname)
         except Denied as denied:
-            _log.warning("the connection from %s is denied: %s", connection.peer, denied)
+            _log.warning("the connection from %s is denied: %s", connection.peer, shortened(str(denied)))
             denials.connection_denied(denied.vhost)
             return denied.error
         connection.grant = grant

@@ -93,7 +93,7 @@ def note_session_denied(connection: Guest, there: int) -> None:
 
 
 def _who(grant: Grant) -> str:
-    return f"the user {grant.user!r}, in the group {grant.group!r} of {grant.vhost!r}"
+    return f"the user {shortened(grant.user)!r}, in the group {grant.group!r} of {grant.vhost!r}"
 
 
 def _more(what: str, times: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -216,6 +217,19 @@ def test_who_is_denied_is_not_counted_among_those_who_are_there_and_closes_nobod
                      properties={"sole-connection-enforcement-policy": 1})  # fmt: skip
     assert not is_let_in(second) and not first.closed
     assert made.broker.admission.present("$default").total == 1
+
+
+@pytest.mark.parametrize("settings", [{"users": ["joe"]}, {"max_sessions": 1, "max_senders": 0}])
+def test_a_long_name_of_a_user_does_not_make_a_long_log(
+    settings: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    peer = as_user(world(**settings), "x" * 8000)
+    if not peer.closed:
+        peer.sender("q")
+        assert peer.engine.remote is not None
+        peer.engine.remote = replace(peer.engine.remote, channel_max=9)
+        peer.begin()
+    assert caplog.records and all(len(record.getMessage()) < 1000 for record in caplog.records)
 
 
 def test_what_was_said_before_the_refusal_is_not_done() -> None:
