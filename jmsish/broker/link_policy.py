@@ -211,8 +211,11 @@ def _check_dynamic(grant: Grant) -> None:
 
 
 def _is_own(connection: ServerConnection, address: str) -> bool:
-    """Whether a temporary node of this name was made by this very connection."""
-    return address.startswith(TEMPORARY) and any(node.name == address for node in connection.temporaries)
+    """Whether a temporary node of this name was made by this very connection; of a topic any key may be said."""
+    if not address.startswith(TEMPORARY):
+        return False
+    name = address.partition("/")[0]
+    return any(node.name == name for node in connection.temporaries)
 
 
 class ScreenedIntake(Intake):

@@ -362,6 +362,17 @@ def test_who_made_a_temporary_queue_may_use_it_by_name_and_others_as_the_lists_s
     assert not made.connect().sender(name).detached and made.connect().receiver(name).detached
 
 
+def test_who_made_a_temporary_topic_may_use_it_with_any_key_and_others_with_none() -> None:
+    made = world(sources=[], targets=[])
+    peer, other = made.connect(), made.connect()
+    name = peer.receiver(None, dynamic=True, capabilities=("topic",)).link.remote_source.address
+    for address in (name, f"{name}/eu", f"{name}/eu/fr"):
+        assert not peer.receiver(address).detached and not peer.sender(address).detached
+        assert peer.sender(None).send("m1", properties=to(address)) == [[ACCEPTED]]
+        for end in (other.receiver(address), other.sender(address)):
+            assert end.error is not None and told(end.error) == LINK
+
+
 def test_a_null_source_that_is_not_dynamic_is_always_refused() -> None:
     assert world().connect().receiver(None).detached
 
