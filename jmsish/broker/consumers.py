@@ -300,10 +300,10 @@ def _show_next(queue: Queue, browser: Consumer, now: float) -> bool:
     if found is None:
         return False
     (minus_priority, number, index), payload, history = found
-    if queue.patience <= 0:
-        browser.searching = True
-        return False
     if browser.selects is not None:
+        if queue.patience <= 0:
+            browser.searching = True
+            return False
         queue.patience -= 1
     browser.next_place = (minus_priority, number, index + 1)
     if history is not None and history.expires and history.expires <= now:
@@ -311,6 +311,8 @@ def _show_next(queue: Queue, browser: Consumer, now: float) -> bool:
     if browser.selects is None or matches(browser.selects, payload, history):
         if not browser.show(payload, *((0, 0.0) if history is None else (history.count, history.expires))):
             queue.patience -= 1
+            browser.searching = queue.patience <= 0
+            return not browser.searching
     return True
 
 
