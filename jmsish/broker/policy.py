@@ -64,6 +64,8 @@ class QueueSettings:
         for name in ("redelivery_delay", "max_redelivery_delay"):
             _check_number(name, getattr(self, name), 0, "seconds, 0 or more")
         _check_number("redelivery_multiplier", self.redelivery_multiplier, 1, "a number, 1 or more")
+        for name in ("redelivery_delay", "max_redelivery_delay", "redelivery_multiplier"):
+            object.__setattr__(self, name, float(getattr(self, name)))  # a whole one may be larger than a long
         if self.overflow not in OVERFLOWS:
             raise ValueError(f"overflow must be one of {', '.join(OVERFLOWS)}, not {self.overflow!r}")
 

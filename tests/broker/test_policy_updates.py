@@ -316,6 +316,12 @@ def test_the_largest_sizes_there_are_can_be_read(size: int) -> None:
     assert ask(made, "UPDATE", "group", {"max_message_size": ULong(size)}, name=f"{VHOST}/all")[0] == 200
 
 
+def test_a_delay_that_is_a_whole_number_beyond_a_long_can_be_read(world: World) -> None:
+    world.broker.declare_queue("q", redelivery_delay=1 << 64, redelivery_multiplier=2)
+    status, _, table = ask(world, "QUERY", "queue", {"attributeNames": ["redelivery_delay", "redelivery_multiplier"]})
+    assert status == 200 and table["results"] == [[float(1 << 64), 2.0]]
+
+
 def test_names_with_slashes_mean_the_group_that_there_is() -> None:
     made = World({"vhosts": {VHOST: {}, f"{VHOST}/b": {"groups": {"c": group()}}}})
     assert ask(made, "READ", "group", name=f"{VHOST}/b/c")[2]["vhost"] == f"{VHOST}/b"
