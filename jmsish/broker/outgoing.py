@@ -67,6 +67,10 @@ class OutgoingLink(Consumer):
         selects: Selects | None = None,
         priority: int = 0,
     ) -> None:
+        self._largest = link.remote_max_message_size or maxsize
+        """What the receiver takes at most, in octets."""
+        if self._largest != maxsize:
+            selects = _fitting(self._largest, selects)
         super().__init__(number, queue, copies=copies, selects=selects, priority=priority)
         self.session = link.session
         self.connection = connection
@@ -83,8 +87,6 @@ class OutgoingLink(Consumer):
         """Whose queue it reads, if it is one of a subscription."""
         self.by_name = False
         """It reads that queue by its name: the subscription does not end because it is closed."""
-        self._largest = link.remote_max_message_size or maxsize
-        """What the receiver takes at most, in octets."""
         self._most_unsettled = connection.broker.config.caps.max_unsettled or maxsize
         self.gone = False
         """Link or session are over: nothing can be said to the receiver any more."""
@@ -350,3 +352,13 @@ class OutgoingLink(Consumer):
             work.delivery = None
         else:
             settlement.apply_default(self, entry, self.default_outcome, seen=False)
+
+
+def _fitting(largest: int, selects: Selects | None) -> Selects:
+    """What a receiver selects that takes messages of so many octets: a deep queue is looked through slice by slice.
+
+    One that was given back may have a header of a few octets more than it came with: that is seen as it is delivered.
+    """
+    if selects is None:
+        return lambda payload, count: len(payload) <= largest
+    return lambda payload, count: len(payload) <= largest and selects(payload, count)

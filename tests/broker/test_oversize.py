@@ -8,11 +8,11 @@ import pytest
 
 from jmsish.broker.choosing import SLICE
 from jmsish.broker.guests import FAREWELL
-from jmsish.engine.outcomes import ACCEPTED, AmqpError, Declare, Rejected, Source, Target, TransactionalState
-from jmsish.engine.values import encode_described, encode_string
+from jmsish.engine.outcomes import ACCEPTED, AmqpError, Declare, Modified, Rejected, Source, Target, TransactionalState
+from jmsish.engine.values import NULL, encode_described, encode_string
 from tests.broker.pubsub import subscriber
 from tests.broker.test_management import request
-from tests.broker.world import Peer, Sender, World, in_transaction
+from tests.broker.world import Peer, Sender, World, in_transaction, properties
 from tests.wire.frames import composite, write
 from tests.wire.raw import MemoryLine, RawPeer, error
 
@@ -161,8 +161,10 @@ def test_a_browser_is_not_shown_what_is_more_than_it_takes() -> None:
     assert browser.link.credit == 0 and world.depth() == (5, 0)
 
 
-def test_what_a_browser_is_not_shown_holds_nobody_up() -> None:
-    """A slice of a deep queue at a time, as where it selects."""
+@pytest.mark.parametrize("mode", ["copy", "move"])
+def test_what_is_more_than_a_receiver_takes_holds_nobody_up_and_leaves_no_trace(mode: str) -> None:
+    """A slice of a deep queue at a time, as where it selects; and nothing is kept of it for each message, or those that
+    come and go again and again would fill the memory."""
     world = limited()
     peer = world.connect()
     sender = peer.sender()
@@ -171,15 +173,44 @@ def test_what_a_browser_is_not_shown_holds_nobody_up() -> None:
             world.run()
         sender.transfer(sized(LIMIT))
     post(sender, 300)
-    browser = peer.receiver(distribution_mode="copy", max_message_size=300)
-    browser.flow(5, run=False)
+    receiver = peer.receiver(distribution_mode=mode, max_message_size=300)
+    receiver.flow(5, run=False)
     peer.speak()
     world.broker.step()
     assert world.broker.unfinished
     peer.hear()
-    assert browser.arrived == []
+    assert receiver.arrived == []
     world.run()
-    assert [len(delivery.payload) for delivery in browser.take()] == [300]
+    assert [len(delivery.payload) for delivery in receiver.take()] == [300]
+    queue = world.broker.router.queues["q"]
+    assert queue.barred == 0 and all(history is None for _, history in queue.places(False))
+
+
+def test_a_header_that_a_message_got_here_counts_for_its_receiver() -> None:
+    """Of exactly the size at first; given back as failed it has a count, and is for others."""
+    world = limited()
+    peer = world.connect()
+    post(peer.sender(), 300)
+    receiver = peer.receiver(credit=1, max_message_size=300)
+    receiver.dispose(receiver.take(), Modified(delivery_failed=True))
+    assert receiver.drain() == [] and world.depth() == (1, 0)
+    browser = peer.receiver(distribution_mode="copy", max_message_size=300)
+    assert browser.drain() == []
+    other = peer.receiver(credit=1, max_message_size=320)
+    (delivery,) = other.take()
+    assert 300 < len(delivery.payload) <= 320
+
+
+def test_of_a_group_what_is_more_than_its_owner_takes_is_passed_over() -> None:
+    """As what it does not select."""
+    world = limited()
+    peer = world.connect()
+    sender = peer.sender()
+    for number, size in enumerate((LIMIT, 10, LIMIT, 10)):
+        group = properties(*[NULL] * 10, encode_string("g"))
+        sender.send("x" * (size // 10) + str(number), properties=group)
+    small = peer.receiver(credit=9, max_message_size=60)
+    assert [body[-1] for body in small.receive()] == ["1", "3"]
 
 
 @pytest.mark.parametrize("mode", MODES)
