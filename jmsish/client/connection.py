@@ -275,6 +275,8 @@ class ClientConnection(Continuity):
             return  # the broker settles what we retired: nothing is left to say
         outcome = state.outcome if isinstance(state, TransactionalState) else state
         for delivery in deliveries:
+            if delivery.settled:
+                continue  # the answer came before, in the same octets, and more often than once is as good as once
             if not settled:
                 if outcome is None:
                     continue
