@@ -34,6 +34,10 @@ class Layer(Protocol):
         """The peer has said that nothing more comes, though its socket may be open."""
 
     @property
+    def unread(self) -> bool:
+        """There is more in what came than :meth:`receive` gave: it gives more when called with nothing new."""
+
+    @property
     def has_output(self) -> bool: ...
 
     def start(self) -> None:
@@ -78,6 +82,10 @@ class Stack:
         return self._upper.ended
 
     @property
+    def unread(self) -> bool:
+        return self._upper.unread
+
+    @property
     def has_output(self) -> bool:
         return self._upper.has_output or self._lower.has_output
 
@@ -85,11 +93,11 @@ class Stack:
         self._lower.start()
 
     def receive(self, data: bytes) -> bytes:
-        plain = self._lower.receive(data)
+        plain = self._lower.receive(data) if data else b""
         if not self._joined and self._lower.established:
             self._joined = True
             self._upper.start()
-        return self._upper.receive(plain) if plain else b""
+        return self._upper.receive(plain) if plain or self.unread else b""
 
     def send(self, data: bytes) -> None:
         self._upper.send(data)

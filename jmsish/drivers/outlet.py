@@ -268,7 +268,8 @@ class SocketOutlet:
 
     def _watch(self) -> None:
         if not self._closed:
-            self._reactor.watch(self, reading=not (self._input_over or self._choked), writing=self._blocked)
+            reading = not (self._input_over or self._choked or self._has_unread())
+            self._reactor.watch(self, reading=reading, writing=self._blocked)
             if self._blocked and not self._stalling and self._reactor.stall_timeout:
                 self._stalling = True
                 self._await_progress()
@@ -299,6 +300,16 @@ class SocketOutlet:
 
     def _read_on(self) -> None:
         self._choked = False
+        self._go_on()
+
+    def _has_unread(self) -> bool:
+        """Whether what was read last is still with the layer, in part: it comes before anything that is read now."""
+        return self._layer is not None and self._layer.unread and not self._ended
+
+    def _go_on(self) -> None:
+        """Others had their turn meanwhile."""
+        if not self._closed and self._has_unread():
+            self.readable()
         self._watch()
 
     def readable(self) -> None:
@@ -310,6 +321,9 @@ class SocketOutlet:
                 self._watch()
                 return
             self._choked = False
+        if self._has_unread():
+            self._bring(b"")
+            return
         try:
             size = self._socket.recv_into(self._reactor.buffer)
         except (BlockingIOError, InterruptedError):
@@ -338,6 +352,9 @@ class SocketOutlet:
             self.flush()
         if data and self._lane is not None:
             self._reactor.driver.bring(self._lane, data)
+        if self._has_unread():
+            self._watch()
+            self._reactor.post(self._go_on)
         if self._layer is not None and self._layer.ended:
             self._reactor.watch(self, reading=False, writing=self._blocked)
             self._input_over = True

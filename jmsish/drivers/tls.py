@@ -27,6 +27,8 @@ class TlsCodec:
     ended = False
     """Never: of a peer that closes, the end of its socket follows and is what counts."""
     is_secure = True
+    unread = False
+    """Never: all that is complete is given at once."""
 
     def __init__(
         self, context: ssl.SSLContext, *, server_side: bool = False, server_hostname: str | None = None

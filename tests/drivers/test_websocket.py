@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import wsproto
@@ -22,11 +23,15 @@ from wsproto.events import (
     TextMessage,
 )
 
+from jmsish import EmbeddedBroker
 from jmsish.drivers.layers import LAYER_FAILURES, Layer, Stack, layer_of, sentence_of
+from jmsish.drivers.outlet import SocketOutlet
 from jmsish.drivers.sockets import connect_tcp
 from jmsish.drivers.tls import TlsCodec
+from jmsish.drivers.turns import Lane
 from jmsish.drivers.websocket import ClientWebSocket, ServerWebSocket, WebSocketCodec, WebSocketFailure
 from jmsish.errors import ConnectionLostError
+from tests.wire.frames import AMQP_HEADER, SENDER, composite, read, write
 
 from .conftest import PATIENCE, Wire, client_context, server_context
 
@@ -448,6 +453,131 @@ def test_what_fails_says_in_which_layer() -> None:
     with pytest.raises(LAYER_FAILURES) as failure:
         ServerWebSocket().receive(b"GET / HTTP/1.1\r\n\r\n")
     assert sentence_of(failure.value).startswith("WebSocket: ")
+
+
+# In turns.
+
+FRAMES = 100
+FLOOD = b"".join(b"\x82\x81\0\0\0\0" + bytes([number]) for number in range(FRAMES))
+"""Each octet a frame of its own, as a client masks it."""
+
+
+def portions(codec: Layer, octets: bytes) -> list[bytes]:
+    """What comes of them, call by call."""
+    found = [codec.receive(octets)]
+    while codec.unread:
+        found.append(codec.receive(b""))
+    return found
+
+
+def test_a_server_takes_so_many_frames_at_a_time() -> None:
+    """A quarter of a megabyte of tiny frames is most of a second of work, in which everybody else would wait."""
+    server, _ = joined()
+    found = portions(server, FLOOD)
+    assert b"".join(found) == bytes(range(FRAMES)) and {len(part) for part in found[:-1]} == {server.at_once}
+    assert server.receive(FLOOD[:7]) == b"\0" and not server.unread
+
+
+def test_pings_count_as_frames() -> None:
+    foreign = Foreign(ServerWebSocket())
+    pings = b"\x89\x80\0\0\0\0" * 50
+    assert len(portions(foreign.ours, pings)) == 50 // foreign.ours.at_once + 1
+    assert foreign.hear() == [Pong(payload=b"")]
+
+
+def test_behind_a_close_there_is_nothing_to_be_taken() -> None:
+    server, client = joined()
+    client.send(b"last")
+    client.close()
+    found = portions(server, FLOOD[:70] + client.take() + FLOOD)
+    assert b"".join(found) == bytes(range(10)) + b"last" and server.ended and not server.unread
+
+
+def test_in_tls_it_is_the_same() -> None:
+    server = layer_of(TlsCodec(server_context(), server_side=True), ServerWebSocket())
+    client = layer_of(TlsCodec(client_context(), server_hostname="localhost"), ClientWebSocket("localhost", "/"))
+    assert isinstance(server, Stack) and isinstance(client, Stack)
+    shake(server, client)
+    client._lower.send(FLOOD)
+    found = portions(server, client.take())
+    assert b"".join(found) == bytes(range(FRAMES)) and len(found) > 5
+
+
+def test_a_client_takes_all_there_is() -> None:
+    server, client = joined()
+    for number in range(FRAMES):
+        server.send(bytes([number]))
+    assert client.receive(server.take()) == bytes(range(FRAMES)) and not client.unread
+
+
+def test_between_two_portions_the_io_thread_does_other_things() -> None:
+    """What is left is posted, and the socket is not read while there is some."""
+    posted: list[Callable[[], None]] = []
+    watched: list[bool] = []
+    brought: list[bytes] = []
+
+    class Between:
+        stall_timeout = 0.0
+        buffer = memoryview(bytearray(1 << 18))
+
+        class driver:  # noqa: N801 - it stands for an object
+            @staticmethod
+            def open(outlet: SocketOutlet, **options: object) -> Lane:
+                return Lane(SimpleNamespace(is_open=False), outlet, None)  # type: ignore[arg-type]
+
+            @staticmethod
+            def bring(lane: Lane, data: bytes | None) -> None:
+                brought.append(data or b"")
+
+        def is_current(self) -> bool:
+            return True
+
+        def post(self, action: Callable[[], None]) -> None:
+            posted.append(action)
+
+        def watch(self, outlet: SocketOutlet, *, reading: bool, writing: bool) -> None:
+            watched.append(reading)
+
+    near, far = socket.socketpair()
+    with near, far:
+        near.setblocking(False)
+        server, client = pair()
+        outlet = SocketOutlet(Between(), near, "peer", server)  # type: ignore[arg-type]
+        client.start()
+        far.sendall(client.take())
+        outlet.readable()
+        far.sendall(FLOOD)
+        outlet.readable()
+        while posted:
+            assert watched[-1] is False
+            posted.pop(0)()
+    assert b"".join(brought) == bytes(range(FRAMES)) and len(brought) > 5 and watched[-1] is True
+
+
+def test_a_conversation_each_octet_of_which_is_a_frame() -> None:
+    with EmbeddedBroker() as broker:
+        listener = broker.listen(protocol="ws")
+        client = ClientWebSocket("localhost", "/")
+        client.start()
+        with socket.create_connection((listener.host, listener.port), timeout=PATIENCE) as peer:
+            peer.sendall(client.take())
+            while not client.established:
+                client.receive(peer.recv(1000))
+            said = AMQP_HEADER + write("open", container_id="x") + write(
+                "begin", next_outgoing_id=0, incoming_window=10, outgoing_window=10
+            ) + write("attach", name="s", handle=0, role=SENDER, source=composite("source"), initial_delivery_count=0,
+                      target=composite("target", address="q"))  # fmt: skip
+            for number in range(20):
+                said += write("transfer", 0, b"\x00\x53\x77\x40", handle=0, delivery_id=number, delivery_tag=b"t",
+                              settled=True)  # fmt: skip
+            said += write("close")
+            for number in range(len(said)):
+                client.send(said[number : number + 1])
+            peer.sendall(client.take())
+            octets = b""
+            while part := peer.recv(1 << 16):
+                octets += client.receive(part)
+        assert read(octets)[-1].name == "close" and broker.queue("q").depth == 20
 
 
 # Without the library.
