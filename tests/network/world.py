@@ -68,6 +68,7 @@ class Network:
         multicast: tuple[str, ...] = (),
         routes: dict[str, tuple[str, str]] | None = None,
         vhosts: dict[str, Any] | None = None,
+        caps: dict[str, Any] | None = None,
     ) -> None:
         self.clock = Clock()
         self.monotonic = 1000.0
@@ -79,6 +80,7 @@ class Network:
         self.multicast = multicast
         self.limits = limits or {}
         self.vhosts = vhosts or {}
+        self.caps = caps or {}
         self.link_routes = routes or {}
         self.joined: list[tuple[str, str, str | None]] = []
         self.brokers = {broker: Broker(broker, None, clock=self.clock) for _, broker in self.link_routes.values()}
@@ -107,6 +109,7 @@ class Network:
             "link_routes": [{"prefix": prefix, "connector": broker} for prefix, broker in mine.items()],
             "policy": {"max_message_size": self.limits.get(name, 0)},
             "vhosts": self.vhosts,
+            "limits": self.caps,
         }
 
     def join(self, near: str, far: str, role: str | None = None) -> None:

@@ -60,8 +60,6 @@ MESSAGES_A_STEP = 200
 """Of what waited and can leave, so many leave in a step, some milliseconds of work: others have their turn between."""
 CHANNEL_MAX = 65535
 """A link between routers has a session of its own (R4)."""
-IDLE_TIMEOUT = 60.0
-OPENING_TIMEOUT = 10.0
 
 _log = logging.getLogger("jmsish.broker")
 
@@ -100,6 +98,7 @@ class RouterNode:
         self._timers = Timers()
         self._expected: list[tuple[Callable[[], bool], Future[None]]] = []
         self._numbers = count(1)
+        self._engine_limits = config.caps.of_engine()
         self._refusals: dict[str, int] = {}  # why neighbours were refused, and how often; the latest at the end
 
     # --- driven by the driver
@@ -157,11 +156,13 @@ class RouterNode:
         return scheme == "amqp" and not (is_this_machine(host or "") or self.config.authentication.allow_cleartext)
 
     def _engine(self, *, properties: dict[Any, Any], **options: Any) -> Engine:
+        caps = self.config.caps
         engine = engine_kind()(
-            max_frame_size=MAX_FRAME_SIZE,
+            max_frame_size=min(MAX_FRAME_SIZE, caps.max_frame_size),
             channel_max=CHANNEL_MAX,
-            idle_timeout=IDLE_TIMEOUT,
-            opening_timeout=OPENING_TIMEOUT,
+            idle_timeout=caps.idle_timeout or None,
+            opening_timeout=caps.opening_timeout or None,
+            limits=self._engine_limits,
             properties={**properties, **introduce(self.router, self.mode)},
             incoming_window=INCOMING_WINDOW,
             **options,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from jmsish.broker.config.caps import LARGEST_UINT
 from jmsish.broker.greeting import open_granted
 from jmsish.broker.network.connectors import Connector
 from jmsish.broker.network.control import Teller
@@ -47,7 +48,9 @@ def opened(connection: RouterConnection) -> None:
         _let_in(connection, hello)
         connector.opened()
     elif connection.node.admit(connection, NORMAL if hello is None else hello.role):
-        if hello is not None:
+        if hello is None:
+            engine.channel_max = connection.node.config.caps.max_sessions - 1
+        else:
             # Its sessions and links are those of all clients behind it, who had their grants at its own door.
             connection.grant = replace(
                 connection.grant, max_sessions=0, max_session_window=0, max_senders=None, max_receivers=None
@@ -84,8 +87,10 @@ def _let_in(connection: RouterConnection, hello: Hello | None) -> None:
     """It is in; a router is a neighbour, and is told what there is."""
     if hello is None:
         return
-    node = connection.node
+    node, engine = connection.node, connection.engine
     connection.neighbour = hello
+    # Those of all clients behind it, each of which has its limits at its own door: it is no flood of one peer.
+    engine.limits = replace(engine.limits, max_links=LARGEST_UINT)
     node.reach.welcome(connection)
     node.neighbours[connection] = None
     node.reach_changed(node.reach.learn(connection, {ROUTER + hello.router: 0}, ()))
@@ -93,7 +98,7 @@ def _let_in(connection: RouterConnection, hello: Hello | None) -> None:
         connection.connector.router = hello.router
     else:
         node.reach.begin(join_key(hello.role, hello.router, node.router))
-    session = connection.engine.begin()
+    session = engine.begin()
     session.context = []
     connection.sessions.append(session)
     connection.teller = Teller(connection, session)
