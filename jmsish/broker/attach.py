@@ -22,6 +22,7 @@ from jmsish.broker.link_policy import (
     check_wishes,
     note_denied,
 )
+from jmsish.broker.notes import check_default_notes
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.pending import Pending
 from jmsish.broker.queues import Queue
@@ -34,6 +35,7 @@ from jmsish.broker.refusals import (
     Refusal,
 )
 from jmsish.broker.router import KINDS, QUEUE, Topic, kind_of
+from jmsish.broker.selectors import check_room
 from jmsish.broker.subscriptions import Content, Lookup, Subscription
 from jmsish.engine.outcomes import (
     Accepted,
@@ -140,6 +142,7 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
         check_bindings(connection, node, wanted)
     else:
         filters = filters.at_queue()
+    check_room(connection, filters.size)
     granted = _granted_source(connection, source, filters, asked)
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode
@@ -151,6 +154,7 @@ def _send_on(connection: ServerConnection, link: Link) -> OutgoingLink | Lookup:
     else:
         consumer = _read(connection, link, node, source.distribution_mode == "copy", filters)
     consumer.made = made
+    consumer.bear(filters.size)
     link.attach(source=granted, offered_capabilities=_offered(link))
     return consumer
 
@@ -247,6 +251,7 @@ def _look_up(connection: ServerConnection, link: Link) -> Lookup:
 def check_default_outcome(outcome: DeliveryState | None) -> None:
     """Only the four outcomes a message can have can be the default (3.5.3; W4 says which error the others are)."""
     if outcome is None or isinstance(outcome, (Accepted, Rejected, Released, Modified)):
+        check_default_notes(outcome)
         return
     info = {"field": "default-outcome"}
     if isinstance(outcome, UnknownState) and outcome.descriptor is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jmsish.broker.headers import Criteria
 from jmsish.broker.patterns import normalised
 from jmsish.broker.policy import near_miss
+from jmsish.broker.selectors import read_selector
 from jmsish.engine.encoding import encode
 from jmsish.engine.selecting import Predicate, predicate
 from jmsish.errors import InvalidSelectorError
@@ -131,7 +132,7 @@ def _selector(text: object) -> Selector | None:
     if text is not None and not isinstance(text, str):
         raise TypeError(f"{SELECTOR} is a selector, a str, not {_kind(text)}")
     try:
-        return Selector.parse(text)
+        return read_selector(text)
     except InvalidSelectorError as error:
         raise InvalidSelectorError(f"{SELECTOR}: {error}", position=error.position) from None
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import count, islice
+from sys import maxsize
 from typing import Any
 
 from jmsish._version import VERSION
 from jmsish.broker.admission import Admission
 from jmsish.broker.authentication import Authentication
+from jmsish.broker.choosing import SLICE
 from jmsish.broker.config import BrokerConfig
 from jmsish.broker.connection import ServerConnection
 from jmsish.broker.consumers import serve
@@ -46,6 +48,9 @@ HIGH_WATER = 1 << 20
 
 SEARCHES_A_STEP = 4
 """Of queues in which consumers look for what they select, so many look on in one step; the others have their turn."""
+
+BURIALS_A_STEP = 1000
+"""So many messages become dead letters in one step, in ten milliseconds: of a rejected range the rest comes later."""
 
 
 class Broker:
@@ -150,14 +155,17 @@ class Broker:
                 queue.wake()
         if self.freezes.unfinished:
             self.freezes.call_on()
-        self._bury()
+        left = self._bury(BURIALS_A_STEP)
         # A queue may be marked again while it is served, by a default outcome that puts back: it is served again.
+        patience = SEARCHES_A_STEP * SLICE
         while self._dirty:
             dirty, self._dirty = self._dirty, []
             for queue in dirty:
                 if not queue.deleted:
-                    serve(queue, now)
-            self._bury()
+                    given = min(SLICE, max(patience, 0))
+                    serve(queue, now, given)
+                    patience -= given - queue.patience
+            left = self._bury(left)
         busy = [connection for connection in self.touched if connection.engine.output_size or connection.closed]
         self.touched.clear()
         return busy
@@ -165,11 +173,14 @@ class Broker:
     @property
     def unfinished(self) -> bool:
         """There is more to do than was done in the last step, for the sake of all others: call it again soon."""
-        return bool(self._unfinished or self.freezes.unfinished)
+        return bool(self._unfinished or self.freezes.unfinished or self.settlement.has_dead)
 
-    def _bury(self) -> None:
-        for queue, entry, reason, error in self.settlement.take_dead():
+    def _bury(self, most: int) -> int:
+        """Carry so many to the dead letters, at most; how many more there may be in this step."""
+        dead = self.settlement.take_dead(most)
+        for queue, entry, reason, error in dead:
             self.router.bury(queue, entry, reason, error)
+        return most - len(dead)
 
     def tick(self, now: float) -> float | None:
         """Let time pass (by the broker's clock): expiry, delays, transaction timeouts. When to come back."""
@@ -181,7 +192,7 @@ class Broker:
         self.freezes.stop()
         for connection in list(self._connections):
             connection.close(error)
-        self._bury()
+        self._bury(maxsize)
 
     # --- asked by faces and tools
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from jmsish.broker.queues import Queue
 
 SLICE = 1000
-"""So many messages are looked at for selectors before the broker turns to others (a few milliseconds)."""
+"""So many messages are looked at for selectors before the broker turns to others (a few milliseconds), of large ones
+and by long selectors less (:func:`cost_of`)."""
 _FEW = 64
 
 
@@ -67,6 +68,11 @@ def first_after(queue: Queue, place: Place) -> tuple[Place, bytes, History | Non
 def matches(selects: Selects, payload: bytes, history: History | None) -> bool:
     """Whether a selector wants a message."""
     return selects(payload, 0 if history is None else history.count)
+
+
+def cost_of(consumer: Consumer, payload: bytes) -> int:
+    """What it takes of a step's patience to ask whether a consumer wants a message: a large one is long to read."""
+    return consumer.weight + (len(payload) >> 12)
 
 
 def _nearer(one: Found | None, other: Found | None) -> Found | None:
@@ -181,11 +187,11 @@ class Search:
         if queue.patience <= 0:
             self._consumer.searching = True
             return True
-        queue.patience -= 1
         return False
 
     def _may_have(self, place: Place, block: Block, index: int) -> bool:
         payload, history = _content(block, index)
+        self._queue.patience -= cost_of(self._consumer, payload)
         if history is not None and history.barred and self._consumer.id in history.barred:
             return False
         if not matches(self._selects, payload, history):

@@ -62,6 +62,8 @@ class ServerConnection(Guest, Temporaries):
         self.sole: int | None = None
         """It asked to be the only one of its container, and what is to be done about another one (see `greeting`)."""
         self.room = OUTPUT_LIMIT
+        self.selecting = 0
+        """What its links select by, in characters."""
         self.stalled: list[OutgoingLink] = []
         """Consumers that could take more, were there room for output or an open session window."""
         self.half_sent: list[tuple[OutgoingLink, Delivery, Entry]] = []

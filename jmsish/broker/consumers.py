@@ -7,9 +7,10 @@ nothing is there waits aside until something comes. Browsers look, and take noth
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 
-from jmsish.broker.choosing import SLICE, Search, first_after, has_for, matches, take_for
+from jmsish.broker.choosing import SLICE, Search, cost_of, first_after, has_for, matches, take_for
 from jmsish.broker.groups import Selects
 from jmsish.broker.order import FRONT, Entry, Place
 from jmsish.broker.queues import NOBODY, Queue
@@ -20,7 +21,7 @@ class Consumer:
 
     __slots__ = (
         "barred_from", "copies", "id", "in_turn", "next_place", "priority", "queue", "search", "searching", "selects",
-        "session", "wants_answer",
+        "session", "wants_answer", "weight",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +43,8 @@ class Consumer:
         """Among those that could take, the highest are served first."""
         self.session: object = self
         """Those of one session keep their order among each other themselves."""
+        self.weight = 1
+        """What it costs to ask whether it wants a message, where 1 is the least."""
         self.search = None if selects is None or copies else Search(self, queue, selects)
         self.searching = False
         """There is more to look at than was looked at in this step."""
@@ -78,14 +81,20 @@ class Consumer:
         raise NotImplementedError
 
 
+_RANKS = 16
+
+
 class Turns:
     """Who of a queue's consumers is served when. Each that waits is in one of ``ranks``, ``idle`` and ``standby``."""
 
-    __slots__ = ("chosen", "idle", "ranks", "standby", "unseated")
+    __slots__ = ("_most", "_seats", "chosen", "idle", "ranks", "standby", "unseated")
 
     def __init__(self) -> None:
-        self.ranks: list[tuple[int, deque[Consumer]]] = [(0, deque())]
+        self._seats: dict[int, deque[Consumer]] = {}
+        self.ranks: list[tuple[int, deque[Consumer]]] = []
         """By falling priority; of each, the consumer served next in front."""
+        self._most = _RANKS
+        """With so many of them it is looked which are empty: a priority is any number, and consumers come and go."""
         self.idle: list[Consumer] = []
         """Nothing was there for them, until there are news."""
         self.standby: list[Consumer] = []
@@ -96,12 +105,15 @@ class Turns:
         """All are to be seated anew: who may take has changed."""
 
     def seat(self, consumer: Consumer) -> None:
-        for rank, ready in self.ranks:
-            if rank == consumer.priority:
-                ready.append(consumer)
-                return
-        self.ranks.append((consumer.priority, deque([consumer])))
-        self.ranks.sort(key=lambda each: -each[0])
+        seats = self._seats.get(consumer.priority)
+        if seats is None:
+            if len(self.ranks) >= self._most:
+                self.ranks = [each for each in self.ranks if each[1]]
+                self._seats = dict(self.ranks)
+                self._most = 2 * len(self.ranks) + _RANKS
+            seats = self._seats[consumer.priority] = deque()
+            insort(self.ranks, (consumer.priority, seats), key=lambda each: -each[0])
+        seats.append(consumer)
 
     def unseat(self, consumer: Consumer) -> None:
         for seats in (self.idle, self.standby, *(ready for _, ready in self.ranks)):
@@ -196,10 +208,13 @@ def ask(consumer: Consumer, *, drain: bool = False) -> None:
     queue.wake()
 
 
-def serve(queue: Queue, now: float) -> None:
-    """Hand out what is available to those that want it, then answer those that drain."""
+def serve(queue: Queue, now: float, patience: int = SLICE) -> None:
+    """Hand out what is available to those that want it, then answer those that drain.
+
+    As many messages are looked at for selectors as ``patience`` says; what of it is left is the queue's.
+    """
     queue.dirty = False
-    queue.patience = SLICE
+    queue.patience = patience
     turns = queue.turns
     if turns is None:
         return
@@ -304,7 +319,7 @@ def _show_next(queue: Queue, browser: Consumer, now: float) -> bool:
         if queue.patience <= 0:
             browser.searching = True
             return False
-        queue.patience -= 1
+        queue.patience -= cost_of(browser, payload)
     browser.next_place = (minus_priority, number, index + 1)
     if history is not None and history.expires and history.expires <= now:
         return True

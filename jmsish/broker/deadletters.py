@@ -33,6 +33,8 @@ REASON: Final = "x-opt-dead-letter-reason"
 """``rejected``, ``max-delivery-attempts`` or ``expired``."""
 ERROR: Final = "x-opt-dead-letter-error"
 """What the receiver said when it rejected the message."""
+LONGEST_ERROR: Final = 1024
+"""Characters of that: one disposition rejects as many messages as a session has, and each gets it."""
 TIME: Final = "x-opt-dead-letter-time"
 COUNT: Final = "x-opt-dead-letter-delivery-count"
 """How often it was delivered without success."""
@@ -65,7 +67,7 @@ def dead_letter(
         notes[Symbol(TOPIC)] = content.topic
         notes[Symbol(EXCHANGE)] = content.exchange.name
     if error is not None:
-        notes[Symbol(ERROR)] = str(error)
+        notes[Symbol(ERROR)] = str(error)[:LONGEST_ERROR]
     expiry = _expiry_of(payload, history)
     if expiry is not None:
         notes[Symbol(EXPIRY)] = Timestamp(expiry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jmsish.broker.notes import too_many_notes
 from jmsish.broker.order import ACQUIRED, Entry
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.transactions import ROLLBACK, UNKNOWN_ID, Transaction, Work
@@ -42,6 +43,11 @@ def disposed(
     deliveries = [delivery for delivery in deliveries if not _is_over(delivery)]
     if not deliveries:
         return
+    excess = too_many_notes(state, len(deliveries))
+    if excess is not None:
+        _give_up(connection, deliveries)
+        session.fail(excess)
+        return
     if isinstance(state, TransactionalState):
         transaction = connection.transactions.get(state.txn_id)
         if transaction is None:
@@ -50,6 +56,14 @@ def disposed(
             _retire(connection, transaction, deliveries, state.outcome, settled)
     else:
         _apply(connection, session, deliveries, state, settled)
+
+
+def _give_up(connection: ServerConnection, deliveries: list[Delivery]) -> None:
+    """The session ends for what was said of them: they are not settled by it, and go as all go that it has."""
+    for delivery in deliveries:
+        consumer = delivery.link.context
+        if isinstance(consumer, OutgoingLink):
+            consumer.give_up(connection.broker.settlement, delivery)
 
 
 def _stop_sending(session: EngineSession, deliveries: list[Delivery]) -> None:

@@ -20,6 +20,7 @@ from jmsish.broker.headers import X_MATCH, Criteria
 from jmsish.broker.intake import subject_of
 from jmsish.broker.patterns import ANY, matcher, normalised
 from jmsish.broker.refusals import INVALID_FIELD, Refusal
+from jmsish.broker.selectors import read_selector, structure_of
 from jmsish.engine.decoding import DecodeError
 from jmsish.engine.selecting import Predicate, predicate
 from jmsish.errors import InvalidSelectorError
@@ -92,6 +93,8 @@ class Filters:
     selector: str | None = None
     """Its text; None where all is wanted."""
     selects: Callable[[bytes, int], bool] | None = None
+    size: int = 0
+    """What it takes to select: characters of the selector's structure, and of a pattern."""
     no_local: bool = False
     granted: Mapping[Any, Any] = field(default_factory=dict)
     """As asked for, under the keys and with the descriptors that the peer used."""
@@ -127,8 +130,9 @@ class Filters:
             granted[key] = value
         selector = _parsed(text)
         if selector is None:
-            return cls(None, None, no_local, granted, tuple(wishes))
-        return cls(selector.text, predicate(selector), no_local, granted, tuple(wishes))
+            return cls(None, None, 0, no_local, granted, tuple(wishes))
+        size = structure_of(selector.text)
+        return cls(selector.text, predicate(selector), size, no_local, granted, tuple(wishes))
 
     def without_no_local(self) -> Filters:
         """What is left of them where nothing is local: at a queue, and to those who share a subscription."""
@@ -146,7 +150,8 @@ class Filters:
         if wish is None:
             return self
         granted = {**self.granted, wish.name: wish.filter}
-        return replace(self, selects=_both(_by_subject(wish), self.selects), granted=granted)
+        size = self.size + len(str(wish.value))
+        return replace(self, selects=_both(_by_subject(wish), self.selects), size=size, granted=granted)
 
     def at_exchange(self, type: str, key: str | None) -> tuple[Filters, tuple[Wanted, ...]]:
         """Those in force at an exchange, and the bindings that they are; ``key`` is that of the address, if it has one.
@@ -257,6 +262,6 @@ def _selector_in(value: object) -> str:
 
 def _parsed(text: str | None) -> Selector | None:
     try:
-        return Selector.parse(text)
+        return read_selector(text)
     except InvalidSelectorError as error:
         raise Refusal(INVALID_FIELD, str(error), _FILTER) from None

@@ -94,6 +94,11 @@ class IncomingLink:
         if self._starving:
             self._stop_waiting()
         queue, link = self.queue, self._link
+        most = self._connection.broker.config.caps.max_unsettled
+        if 0 < most < len(link.session.incoming):
+            text = f"a session has sent {len(link.session.incoming)} messages and not settled them, where {most} may be"
+            link.session.fail(AmqpError(RESOURCE_LIMIT_EXCEEDED, text))
+            return
         credit = CREDIT
         if queue is not None:
             queue = queue.inbox

@@ -20,6 +20,7 @@ from jmsish.engine.codec import (
     property_at,
     split_header,
 )
+from jmsish.engine.decoding import DecodeError
 from jmsish.engine.likeness import LEARNING, SAVED_AT_MOST, Likeness, likeness_of
 
 DEFAULT_PRIORITY: Final = 4
@@ -30,19 +31,29 @@ _LONGEST_REMEMBERED: Final = 256
 LAST_SEQUENCE: Final = 0xFFFFFFFF
 """A group sequence of -1 ends its group: JMSXGroupSeq is an int, the field of AMQP a uint."""
 
+LONGEST_BEGINNING: Final = 1 << 16
+"""Octets of header and annotations. They are decoded in one piece, when the last frame of a message is there: 10 ms."""
+
 _plain_beginnings: dict[bytes, int] = {}
 """Beginnings (header and annotations, in octets) that ask for nothing but a priority."""
 
 
 def read(payload: bytes, now: float) -> int | Arrival:
     """The priority of a message that asks for nothing else, or all that it asks. DecodeError for broken sections."""
-    bare = bare_offset(payload)
+    bare = _bare_offset(payload)
     asked = asked_of(payload, bare)
     if asked is None:
         priority = _plain_beginnings.get(payload[:bare])
         if priority is not None:
             return priority
     return _read_in_full(payload, bare, asked or (None, None, None), now)
+
+
+def _bare_offset(payload: bytes) -> int:
+    bare = bare_offset(payload)
+    if bare > LONGEST_BEGINNING:
+        raise DecodeError(f"header and annotations of {bare} octets, where {LONGEST_BEGINNING} are the most", bare)
+    return bare
 
 
 class Intake:
@@ -115,7 +126,8 @@ _ROUTING_KINDS: Final = {0: "topic", 1: "queue"}
 
 def address_of(payload: bytes) -> tuple[str | None, str | None]:
     """Where a message on an anonymous link is to go, and which kind of node its sender means, if it says so."""
-    annotations, bare = message_annotations_at(payload, split_header(payload)[1])
+    bare = _bare_offset(payload)
+    annotations, _ = message_annotations_at(payload, split_header(payload)[1])
     to = property_at(payload, bare, TO)
     return (to if isinstance(to, str) else None), _kind_in(annotations)
 

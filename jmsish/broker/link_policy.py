@@ -117,6 +117,8 @@ def check_count(connection: ServerConnection | RouterConnection, link: Link) -> 
     most = grant.max_receivers if link.is_sender else grant.max_senders
     if most is None or isinstance(link.remote_target, Coordinator):
         return
+    if connection.engine.remote_link_count <= most:
+        return  # they are not even looked at, which for thousands would take as long as all the rest
     there = connection.count_links(receivers=link.is_sender)
     if there >= most:
         what = "receivers" if link.is_sender else "senders"

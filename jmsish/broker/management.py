@@ -82,6 +82,10 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
 Kinds = Sequence[Kind[Any]]
 
 
+LARGEST_REQUEST: Final = 1 << 20
+"""Octets. A request is done in one piece, and this one takes most of a second: ten thousand bindings by a REBIND."""
+
+
 def answer(
     home: Any, payload: bytes, connection: Asker | None = None, kinds: Kinds = KINDS
 ) -> tuple[str | None, bytes | Future[bytes]]:
@@ -99,6 +103,8 @@ def answer(
     address = reply_to if isinstance(reply_to, str) else None
     said: Said
     try:
+        if len(payload) > LARGEST_REQUEST:
+            raise ValueError(f"a request of {len(payload)} octets, where {LARGEST_REQUEST} are the most")
         said = _do(home, kinds, _request(message, kinds), connection)
     except Exception as error:
         said = _sorry(error)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from jmsish.broker.consumers import Consumer, ask, enter, leave
 from jmsish.broker.groups import Selects
+from jmsish.broker.notes import most_unsettled
 from jmsish.broker.octets import for_delivery, head_for_delivery
 from jmsish.broker.order import ACQUIRED, Entry, History
 from jmsish.broker.queues import Queue
+from jmsish.broker.selectors import weight_of
 from jmsish.broker.settlement import Settlement
 from jmsish.broker.transactions import UNKNOWN_ID, Transaction, Work
 from jmsish.engine.delivery import UNSENT
@@ -23,6 +25,7 @@ from jmsish.engine.outcomes import (
     Source,
     TransactionalState,
 )
+from jmsish.engine.serial import serial_difference
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
@@ -42,7 +45,10 @@ class OutgoingLink(Consumer):
 
     __slots__ = (
         "_largest",
+        "_left",
         "_most_unsettled",
+        "_selecting",
+        "_since",
         "_returned",
         "_touched",
         "by_name",
@@ -87,11 +93,22 @@ class OutgoingLink(Consumer):
         """Whose queue it reads, if it is one of a subscription."""
         self.by_name = False
         """It reads that queue by its name: the subscription does not end because it is closed."""
-        self._most_unsettled = connection.broker.config.caps.max_unsettled or maxsize
+        self._most_unsettled = most_unsettled(self.default_outcome, connection.broker.config.caps.max_unsettled)
         self.gone = False
         """Link or session are over: nothing can be said to the receiver any more."""
         self._returned: list[Entry] | None = None
+        self._selecting = 0
+        self._since = link.session.next_delivery_id
+        """No delivery of it is older."""
+        self._left: list[Delivery] | None = None
+        """What was unsettled when its receiver detached."""
         enter(self)
+
+    def bear(self, size: int) -> None:
+        """It selects by so much, which its connection answers for as long as it is there."""
+        self._selecting = size
+        self.connection.selecting += size
+        self.weight = weight_of(size)
 
     # --- sending
 
@@ -305,12 +322,15 @@ class OutgoingLink(Consumer):
         if closed:
             if self.made is not None:
                 self.connection.delete_temporary(self.made)
-            if any(delivery.link is self.link for delivery in self.link.session.outgoing.values()):
+            self._left = self._unsettled()
+            if self._left:
                 self.connection.grant_grace(self)
 
     def leave_queue(self) -> None:
         """Take no more messages, and acquire under no transaction."""
         leave(self)
+        self.connection.selecting -= self._selecting
+        self._selecting = 0
         self.connection.broker.router.lifetimes.left(self.queue)
         if self.transaction is not None:
             self.transaction.acquirers.remove(self)
@@ -319,13 +339,26 @@ class OutgoingLink(Consumer):
     def give_back(self) -> None:
         """The default outcome for all that is still unsettled on this link, and an end of these deliveries."""
         session = self.link.session
-        mine = [delivery for delivery in session.outgoing.values() if delivery.link is self.link]
+        mine = self._unsettled() if self._left is None else self._left
+        self._left = []
         self.gone = True
         self.take_back_unsent()
         settlement = self.connection.broker.settlement
         for delivery in mine:
-            self.give_up(settlement, delivery)
-            session.forget(delivery)
+            if session.outgoing.get(delivery.id) is delivery:
+                self.give_up(settlement, delivery)
+                session.forget(delivery)
+
+    def _unsettled(self) -> list[Delivery]:
+        """Its deliveries that are unsettled. What its session had before it is not looked at: that may be much."""
+        mine: list[Delivery] = []
+        for delivery in reversed(self.link.session.outgoing.values()):
+            if serial_difference(delivery.id, self._since) < 0:
+                break
+            if delivery.link is self.link:
+                mine.append(delivery)
+        mine.reverse()
+        return mine
 
     def take_back_unsent(self) -> None:
         """What was queued for the link, or lost in mid-transfer, is back whatever the default outcome (W2).

@@ -25,9 +25,10 @@ TOO_MANY_ATTEMPTS = "max-delivery-attempts"
 class Settlement:
     """Applies outcomes, and remembers who is to be buried."""
 
-    __slots__ = ("_dead",)
+    __slots__ = ("_dead", "_sorted")
 
     def __init__(self) -> None:
+        self._sorted = False
         self._dead: list[tuple[Queue, Entry, str, AmqpError | None]] = []
 
     def apply(self, consumer: Consumer, entry: Entry, outcome: DeliveryState) -> bool:
@@ -67,17 +68,26 @@ class Settlement:
             # Nothing given, or rejected, which puts back (W3) with the count that 3.4.3 says.
             self._fail(queue, entry, attempt=seen)
 
-    def take_dead(self) -> list[tuple[Queue, Entry, str, AmqpError | None]]:
-        """Those that reached their limit or were rejected since the last call, in the order of their queues."""
+    @property
+    def has_dead(self) -> bool:
+        """Whether somebody is to be buried."""
+        return bool(self._dead)
+
+    def take_dead(self, most: int) -> list[tuple[Queue, Entry, str, AmqpError | None]]:
+        """Of those that reached their limit or were rejected, so many, in the order of their queues."""
         dead = self._dead
-        if dead:
-            self._dead = []
-            dead.sort(key=lambda each: (each[0].name, each[1].place))
-        return dead
+        if not self._sorted:
+            dead.sort(key=lambda each: (each[0].name, each[1].place), reverse=True)
+            self._sorted = True
+        taken = dead[-most:] if most > 0 else []
+        del dead[len(dead) - len(taken) :]
+        taken.reverse()
+        return taken
 
     def _doom(self, queue: Queue, entry: Entry, reason: str, error: AmqpError | None) -> None:
         """Nothing that comes in the same step about this delivery can save the message, or double it."""
         entry.state = DYING
+        self._sorted = False
         self._dead.append((queue, entry, reason, error))
 
     def _modify(self, consumer: Consumer, entry: Entry, outcome: Modified, *, attempt: bool) -> None:

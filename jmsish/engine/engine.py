@@ -123,7 +123,7 @@ class Engine(Endpoint):
         self.report = self._events.append
         self._chunks: list[bytes] = []
         self._chunked = self._needed = 0
-        self.remote_link_count = 0
+        self.remote_link_count = self.unweighed = 0
         self.shares_windows = False
         self._answered = 0  # Octets of answers that were given and not taken.
         self.frames_limit = MIN_MAX_FRAME_SIZE  # W13: until the peer's open.

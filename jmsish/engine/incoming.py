@@ -34,10 +34,12 @@ from .link import Link
 from .outgoing import resume_held
 from .oversize import drop
 from .performatives import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Attach, decode_list, read_attach, read_detach
+from .ranges import deliveries_in
 from .serial import serial_difference
 from .session import HANDLE_MAX
 from .states import AmqpError, DeliveryState, TransactionalState, decode_state
 from .streaming import keep, whole
+from .unfinished import weigh_unfinished
 from .values import DecodeError
 
 if TYPE_CHECKING:
@@ -393,6 +395,7 @@ def _add(link: Link, delivery: Delivery, fields: list[Any], payload: bytes) -> N
         return
     keep(delivery, payload)
     if more:
+        weigh_unfinished(link.session.engine, len(payload))
         if link.current is None:
             link.current = delivery
             link.disarm()
@@ -443,7 +446,7 @@ def take_disposition(session: EngineSession, data: bytes, pos: int, end: int) ->
         delivery = ledger.get(first)
         deliveries = [] if delivery is None else [delivery]
     else:
-        deliveries = _range(ledger, first, last)
+        deliveries = deliveries_in(session, ledger, first, last, bool(settled))
     if not deliveries:
         return
     settled = bool(settled)
@@ -458,21 +461,6 @@ def take_disposition(session: EngineSession, data: bytes, pos: int, end: int) ->
         if not deliveries:
             return
     session.engine.report((DISPOSED, session, deliveries, state, settled, not is_receiver))
-
-
-def _range(ledger: dict[int, Delivery], first: int, last: int) -> list[Delivery]:
-    span = (last - first) & _MASK
-    if span >= 0x80000000 and last < first:
-        raise SessionFault(INVALID_FIELD, f"a disposition from {first} to {last}, which is backwards")
-    if span > len(ledger):
-        # The peer names more than there is: look at what there is.
-        return [delivery for number, delivery in ledger.items() if (number - first) & _MASK <= span]
-    found = []
-    for number in range(first, first + span + 1):
-        delivery = ledger.get(number & _MASK)
-        if delivery is not None:
-            found.append(delivery)
-    return found
 
 
 Taker = Callable[["EngineSession", bytes, int, int], None]

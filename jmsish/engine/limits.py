@@ -25,6 +25,9 @@ class Limits:
     """Octets of answers that the engine itself gives (a flow to a flow with echo) to a peer that takes none of them.
     What is sent besides waits below a megabyte of it (`outgoing`), so this is reached by asking only."""
 
+    max_unfinished: int = 0
+    """Octets of messages that have come in part, beside the largest of them (`unfinished`); 0 is no limit."""
+
     def answers_refused(self) -> tuple[str, str]:
         """Condition and sentence for a peer that asks and does not listen."""
         return (

@@ -99,9 +99,15 @@ _SECTIONS: dict[Any, int] = {
 }  # fmt: skip
 
 
+CONTROL_LIMIT = 1 << 16
+"""Octets of a control message, of which a hundred are wanted: it is decoded in one piece."""
+
+
 def decode_control(payload: bytes) -> Declare | Discharge:
     """The declare or discharge in a control message; other sections are passed over (T3). DecodeError otherwise."""
     pos, bodies = 0, []
+    if len(payload) > CONTROL_LIMIT:
+        raise DecodeError(f"a control message of {len(payload)} octets, where {CONTROL_LIMIT} are the most", 0)
     while pos < len(payload):
         section, pos = decode(payload, pos)
         if not isinstance(section, Described) or not isinstance(section.descriptor, (int, str)):

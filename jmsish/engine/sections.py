@@ -301,7 +301,7 @@ def message_annotations_at(payload: bytes, pos: int) -> tuple[dict[str, Any], in
 
 def offset_behind(payload: bytes, last: int, pos: int = 0) -> int:
     """Where the first section after ``last`` begins, from ``pos`` on; the end where there is none."""
-    size = len(payload)
+    size, before = len(payload), 0
     try:
         while pos < size:
             # Run for every message that comes in: the usual forms are recognised without a call.
@@ -311,6 +311,9 @@ def offset_behind(payload: bytes, last: int, pos: int = 0) -> int:
                 code, value = section_at(payload, pos)
             if code > last:
                 break
+            if code <= before:  # else a message could be millions of them
+                raise DecodeError(f"section {code:#x} after section {before:#x}", pos)
+            before = code
             form = payload[value]
             pos = value + 2 + payload[value + 1] if form == 0xC0 or form == 0xC1 else skip(payload, value)
     except (IndexError, struct_error):

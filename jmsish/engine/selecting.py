@@ -46,6 +46,10 @@ _LONG = Struct(">q").unpack_from
 _INT = Struct(">i").unpack_from
 _INT_MAX = (1 << 31) - 1
 
+MOST_PROPERTIES = 1 << 18
+"""Octets of application properties, forty thousand of the smallest: a message with more is selected by nobody, for to
+look through them takes longer than the others should wait."""
+
 _FAULTS = (ValueError, IndexError, struct_error, MessageFormatError)
 """What octets that are no message raise; whoever sent them, they are selected by nobody."""
 
@@ -143,7 +147,7 @@ _NEVER = frozenset({"JMS_AMQP_TTL", "JMS_AMQP_ACK_TYPE"})
 
 def _properties_at(payload: bytes) -> tuple[int, int, int]:
     """Where the application properties begin and end, and how many keys and values they are; 0 if there are none."""
-    pos, size = 0, len(payload)
+    pos, size, before = 0, len(payload), 0
     while pos < size:
         # Run for every message that a selector looks at: the usual forms are recognised without a call.
         if payload[pos] == 0 and payload[pos + 1] == 0x53:
@@ -153,6 +157,9 @@ def _properties_at(payload: bytes) -> tuple[int, int, int]:
         form = payload[pos]
         if code >= APPLICATION_PROPERTIES:
             break
+        if code <= before:
+            raise DecodeError(f"section {code:#x} after section {before:#x}", pos)
+        before = code
         pos = pos + 2 + payload[pos + 1] if form == 0xC0 or form == 0xC1 else skip(payload, pos)
     else:
         if pos > size:
@@ -168,6 +175,8 @@ def _properties_at(payload: bytes) -> tuple[int, int, int]:
         raise DecodeError("application properties that are no map", pos)
     if end > size or count & 1:
         raise DecodeError("application properties whose size or count is wrong", pos)
+    if end - pos > MOST_PROPERTIES:
+        raise DecodeError(f"application properties of {end - pos} octets, too many to select by", pos)
     return pos, end, count
 
 

@@ -84,6 +84,7 @@ class EngineSession(Endpoint):
         "incoming_window",
         "initial_outgoing_id",
         "links",
+        "looked_in_vain",
         "low_mark",
         "mute",
         "next_delivery_id",
@@ -127,6 +128,7 @@ class EngineSession(Endpoint):
         self.remote_end = self.initial_outgoing_id = next_outgoing_id
         self.remote_handle_max = _MASK
         self.next_delivery_id = next_outgoing_id
+        self.looked_in_vain = 0  # By dispositions, at deliveries that are there as before (`ranges`).
         self.backlog: deque[Outgoing] = deque()
         # The open range of dispositions; no state at all means that there is none.
         self.batch_state: DeliveryState | AmqpError | None = None

@@ -28,6 +28,7 @@ def test_every_key_of_the_section() -> None:
         "stall_timeout": 5.5,
         "max_opening": 6, "max_opening_per_host": 7, "max_links": 8, "max_unsettled": 9, "max_transactions": 10,
         "max_frame_size": 1024, "max_sessions": 12, "max_name_length": 99,
+        "max_unfinished": 13,
     }  # fmt: skip
     caps = BrokerConfig.from_mapping({"limits": keys}).caps
     assert caps == Caps(**keys)

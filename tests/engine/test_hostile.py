@@ -10,9 +10,10 @@ import pytest
 from jmsish.engine import events
 from jmsish.engine.engine import Engine
 from jmsish.engine.limits import Limits
+from jmsish.engine.session import EngineSession
 from jmsish.engine.values import DecodeError, decode, decode_plain
 from tests.engine.pair import Wire, kinds
-from tests.wire.frames import RECEIVER, SENDER, composite, read, write
+from tests.wire.frames import RECEIVER, SENDER, Frame, composite, read, write
 
 LIMIT = "amqp:resource-limit-exceeded"
 BOTH = pytest.mark.parametrize("server", [True, False], ids=["broker", "client"])
@@ -203,6 +204,100 @@ def test_more_sessions_than_the_channel_max() -> None:
     peer = Attacker(True)
     peer.say("begin", 4096, next_outgoing_id=0, incoming_window=1, outgoing_window=1)
     assert peer.close()[0] == "amqp:connection:framing-error"
+
+
+def wide_range(settled: bool, state: str | None = None, first: int = 0, last: int = 0x7FFFFFFF) -> bytes:
+    return write(
+        "disposition", role=RECEIVER, first=first, last=last, settled=settled, state=state and composite(state)
+    )
+
+
+def sending(count: int) -> tuple[Wire, EngineSession]:
+    """We have sent so many messages, and none of them is settled."""
+    wire = Wire().open()
+    session = wire.begin(incoming_window=1 << 20)
+    wire.send("attach", name="r", handle=0, role=RECEIVER, source=composite("source", address="q"),
+              target=composite("target"))  # fmt: skip
+    [(_, link)] = [event for event in wire.events() if event[0] == events.ATTACHED]
+    link.attach()
+    wire.send("flow", handle=0, delivery_count=0, link_credit=count, next_incoming_id=0, incoming_window=1 << 20,
+              next_outgoing_id=0, outgoing_window=1)  # fmt: skip
+    for _ in range(count):
+        link.send(b"\x00\x53\x77\x40")
+    wire.read()
+    return wire, session
+
+
+def test_to_name_all_deliveries_again_and_again_ends_the_session() -> None:
+    """Two dozen octets look at a hundred thousand deliveries, which are there as before."""
+    wire, session = sending(5000)
+    said: list[Frame] = []
+    times = 0
+    while not said:
+        said, times = wire.raw(wide_range(False)), times + 1
+    [end] = said
+    assert 4 <= times < 10 and end.name == "end" and end.condition == LIMIT
+    assert "without settling them" in end.description and wire.engine.error is None
+
+
+def test_who_settles_may_name_all_there_are() -> None:
+    """Cumulative, from the first one each time, as simple clients do: nothing of it is in vain."""
+    wire, session = sending(3000)
+    for last in range(3000):
+        assert wire.raw(wide_range(True, "accepted", 0, last)) == []
+    assert not session.outgoing
+
+
+def test_a_range_of_all_numbers_there_are() -> None:
+    wire, session = sending(10)
+    wire.raw(wide_range(True, "accepted", 0, 0xFFFFFFFF))
+    assert not session.outgoing
+
+
+@pytest.mark.parametrize(("first", "last", "left"), [(3, 1 << 20, [0, 1, 2]), (1 << 30, 1 << 31, list(range(10)))])
+def test_a_range_that_goes_on_behind_what_there_is(first: int, last: int, left: list[int]) -> None:
+    wire, session = sending(10)
+    wire.raw(wide_range(True, "accepted", first, last))
+    assert list(session.outgoing) == left
+
+
+def test_messages_that_are_begun_and_not_finished_are_bounded_together() -> None:
+    """Each may be as large as its link lets it, and a connection has ten thousand links."""
+    peer = Attacker(True, max_unfinished=100_000)
+    peer.begin()
+    part = b"\x00\x53\x75\xb0\x7f\xff\xff\xff" + bytes(992)
+    for handle in range(200):
+        peer.say("attach", name=f"s{handle}", handle=handle, role=SENDER, initial_delivery_count=0,
+                 source=composite("source"), target=composite("target", address="q"))  # fmt: skip
+        for event in peer.engine.take_events():
+            if event[0] == events.ATTACHED:
+                event[1].attach(source=None, target=None)
+                event[1].flow(10)
+        peer.hear()
+        peer.say("transfer", 0, part, handle=handle, delivery_id=handle, delivery_tag=b"t", more=True)
+        if peer.engine.error is not None:
+            break
+    assert 100 < handle < 115
+    condition, text = peer.close()
+    assert condition == LIMIT and text is not None and "messages are not whole" in text
+
+
+def test_one_message_may_be_as_large_as_it_likes_and_finished_ones_count_no_more() -> None:
+    peer = Attacker(True, max_unfinished=10_000)
+    peer.begin()
+    for handle in range(2):
+        peer.say("attach", name=f"s{handle}", handle=handle, role=SENDER, initial_delivery_count=0,
+                 source=composite("source"), target=composite("target", address="q"))  # fmt: skip
+    for event in peer.engine.take_events():
+        if event[0] == events.ATTACHED:
+            event[1].attach(source=None, target=None)
+            event[1].flow(1000)
+    for number in range(100):
+        peer.say("transfer", 0, bytes(5000), handle=0, delivery_id=0, delivery_tag=b"t", more=True)
+        for last in (False, True):
+            peer.say("transfer", 0, bytes(5000), handle=1, delivery_id=1 + number, delivery_tag=b"u", more=not last,
+                     settled=True)  # fmt: skip
+    assert peer.engine.error is None
 
 
 # Sizes of values.

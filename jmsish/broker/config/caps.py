@@ -36,7 +36,10 @@ class Caps:
     """Links of a connection; one more is refused. Each costs the broker about 4 KiB."""
     max_unsettled: int = 100_000
     """Messages that a session has got and not settled; it gets no more until it settles some. Each costs 0.5 KiB
-    beside its message."""
+    beside its message. And messages that it has sent and not settled, where it is the one to (rcv-settle-mode second):
+    more of them end the session."""
+    max_unfinished: int = 1 << 28
+    """Octets of the messages that a connection has begun and not finished, beside the largest of them."""
     max_transactions: int = 1_000
     """Transactions that a connection has declared and not discharged; a further declare is refused."""
     max_frame_size: int = 1 << 17
@@ -50,14 +53,17 @@ class Caps:
     def of_engine(self) -> Limits:
         """Those that hold below the broker. A link that was refused counts until it is detached."""
         links = 2 * self.max_links if self.max_links else LARGEST_UINT
-        return Limits(frame_timeout=self.frame_timeout or None, max_links=links)
+        return Limits(
+            frame_timeout=self.frame_timeout or None, max_links=links, max_unfinished=self.max_unfinished
+        )
 
 
 def read_limits(config: Table) -> Caps:
     """The section, key by key."""
     table = config.table_of("limits")
     times = ("handshake_timeout", "opening_timeout", "frame_timeout", "idle_timeout", "stall_timeout")
-    counts = ("max_opening", "max_opening_per_host", "max_links", "max_unsettled", "max_transactions")
+    counts = ("max_opening", "max_opening_per_host", "max_links", "max_unsettled", "max_unfinished",
+              "max_transactions")  # fmt: skip
     table.check_keys((*times, *counts, "max_frame_size", "max_sessions", "max_name_length"))
     usual = Caps()
     found: dict[str, Any] = {name: table.seconds(name, getattr(usual, name)) for name in times}
