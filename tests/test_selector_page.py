@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from jmsish.broker.selectors import MOST_STRUCTURE
 from jmsish.errors import InvalidSelectorError
 from jmsish.selector import Selector
 from jmsish.selector.like import PATTERN_LIMIT
@@ -32,7 +33,7 @@ def test_the_limits_are_those() -> None:
         int(number.replace(",", ""))
         for number in re.findall(r"^\| ([0-9,]+) (?:characters|levels)", TEXT, re.MULTILINE)
     ]
-    assert found == [LENGTH_LIMIT, DEPTH_LIMIT, PATTERN_LIMIT]
+    assert found == [LENGTH_LIMIT, DEPTH_LIMIT, MOST_STRUCTURE, PATTERN_LIMIT]
 
 
 def test_the_error_is_that() -> None:

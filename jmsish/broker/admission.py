@@ -130,7 +130,9 @@ class Admission:
         try:
             grant = self.decide(user, host, hostname)
         except Denied as denied:
-            _log.warning("the connection from %s is denied: %s", connection.peer, shortened(str(denied)))
+            more = connection.broker.told.more("connection", connection.broker.now())
+            if more is not None:
+                _log.warning("the connection from %s is denied: %s%s", connection.peer, shortened(str(denied)), more)
             denials.connection_denied(denied.vhost)
             return denied.error
         connection.grant = grant

@@ -35,6 +35,7 @@ from jmsish.broker.router import Router
 from jmsish.broker.settlement import Settlement
 from jmsish.broker.slowing import Slowing
 from jmsish.broker.timers import Timed, Timers
+from jmsish.broker.told import Told
 from jmsish.broker.transactions import Transaction
 from jmsish.broker.views import ConnectionView, ExchangeView, QueueView, SubscriptionView, TransactionView
 from jmsish.engine.frame_trace import engine_kind
@@ -77,6 +78,7 @@ class Broker:
         self.dials: list[Any] = []
         self.high_water = HIGH_WATER
         self.denials = Denials()
+        self.told = Told()
         self.admission = Admission(self.config, self.denials)
         imitation = self.imitation
         loses = imitation is not None and imitation.in_transaction == LOST

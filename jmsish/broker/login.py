@@ -70,7 +70,9 @@ class Login:
             due = broker.slowing.judged(crowd_of(connection.peer), verdict.identity is not None, now)
         if verdict.identity is None:
             # The name that was tried is not told: people type passwords there.
-            _log.warning("a login from %s is refused: %s", connection.peer, verdict.reason)
+            more = broker.told.more("login", now)
+            if more is not None:
+                _log.warning("a login from %s is refused: %s%s", connection.peer, verdict.reason, more)
         if due > now:
             broker.remind(due, _Held(self, verdict))
         else:

@@ -205,10 +205,14 @@ class Transaction:
 
     def mourn(self, reason: str) -> None:
         """Say in the log that work is about to be undone which nobody asked to undo."""
-        if self.posts or self.work:
+        if not (self.posts or self.work):
+            return
+        broker = self.connection.broker
+        more = broker.told.more("rollback", broker.now())
+        if more is not None:
             _log.warning(
-                "transaction %s of %r is rolled back: %s (%d posted, %d taken)",
-                self.id.hex(), self.connection.container_id, reason, len(self.posts), len(self.work),
+                "transaction %s of %r is rolled back: %s (%d posted, %d taken)%s",
+                self.id.hex(), self.connection.container_id, reason, len(self.posts), len(self.work), more,
             )  # fmt: skip
 
     def _end(self) -> tuple[list[Work], list[Post]]:

@@ -33,6 +33,7 @@ from jmsish.broker.network.reach import ADDRESS, PREFIX, Reach, join_key
 from jmsish.broker.remote_hosts import is_this_machine
 from jmsish.broker.slowing import Slowing
 from jmsish.broker.timers import Timed, Timers
+from jmsish.broker.told import Told
 from jmsish.broker.views import ConnectionView
 from jmsish.engine.engine import Engine
 from jmsish.engine.frame_trace import engine_kind
@@ -79,6 +80,7 @@ class RouterNode:
             _log.warning("the router %r holds no queues and exchanges: those of its configuration are not made", name)
         self.reach: Reach[RouterConnection] = Reach(self.router)
         self.denials = Denials()
+        self.told = Told()
         self.dials: list[Dial] = []
         """What is to be dialled now."""
         self.neighbours: dict[RouterConnection, None] = {}
