@@ -75,9 +75,8 @@ class OutgoingLink(Consumer):
     ) -> None:
         self._largest = link.remote_max_message_size or maxsize
         """What the receiver takes at most, in octets."""
-        if self._largest != maxsize:
-            selects = _fitting(self._largest, selects)
-        super().__init__(number, queue, copies=copies, selects=selects, priority=priority)
+        wanted = _fitting(self._largest, selects)
+        super().__init__(number, queue, copies=copies, selects=wanted, priority=priority)
         self.session = link.session
         self.connection = connection
         self._touched = connection.broker.touched
@@ -387,11 +386,13 @@ class OutgoingLink(Consumer):
             settlement.apply_default(self, entry, self.default_outcome, seen=False)
 
 
-def _fitting(largest: int, selects: Selects | None) -> Selects:
+def _fitting(largest: int, selects: Selects | None) -> Selects | None:
     """What a receiver selects that takes messages of so many octets: a deep queue is looked through slice by slice.
 
     One that was given back may have a header of a few octets more than it came with: that is seen as it is delivered.
     """
+    if largest == maxsize:
+        return selects
     if selects is None:
         return lambda payload, count: len(payload) <= largest
     return lambda payload, count: len(payload) <= largest and selects(payload, count)
