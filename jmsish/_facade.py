@@ -80,7 +80,7 @@ def layers(target: ConnectionTarget) -> tuple[WebSocketCodec | None, Proxy | Non
     """
     host, port, proxy = target.host or "", target.port or 0, target.options.proxy
     if proxy is None and target.is_websocket:
-        proxy = proxy_of_environment(host, target.is_secure)
+        proxy = proxy_of_environment(host, target.is_secure, port=port)
     elif proxy is not None and not proxy.host:
         proxy = None
     if not target.is_websocket:

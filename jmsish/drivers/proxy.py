@@ -50,7 +50,9 @@ class ProxyTunnel:
         return rest
 
 
-def proxy_of_environment(host: str, secure: bool, environment: Mapping[str, str] | None = None) -> Proxy | None:
+def proxy_of_environment(
+    host: str, secure: bool, environment: Mapping[str, str] | None = None, *, port: int = 0
+) -> Proxy | None:
     """The proxy that ``HTTPS_PROXY`` (or ``HTTP_PROXY``, without TLS) names for a host, ``NO_PROXY`` respected.
 
     This machine itself is reached without one.
@@ -59,7 +61,8 @@ def proxy_of_environment(host: str, secure: bool, environment: Mapping[str, str]
         return None
     found = dict(request.getproxies_environment() if environment is None else environment)
     url = found.get("https" if secure else "http")
-    if not url or request.proxy_bypass_environment(host, found):  # type: ignore[attr-defined]  # not in typeshed
+    bypass = request.proxy_bypass_environment  # type: ignore[attr-defined]  # not in typeshed
+    if not url or bypass(host, found) or bypass(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", found):
         return None
     return read_proxy("HTTPS_PROXY" if secure else "HTTP_PROXY", url)
 

@@ -66,6 +66,13 @@ def test_the_proxy_that_the_environment_names(host: str, secure: bool, proxy: Pr
     assert proxy_of_environment(host, secure, ENVIRONMENT) == proxy
 
 
+def test_a_host_may_be_excepted_by_its_port() -> None:
+    environment = {"https": "http://sec:8443", "no": "bus.example:8443,[fd00::1]:443"}
+    for host, port in (("bus.example", 8443), ("fd00::1", 443)):
+        assert proxy_of_environment(host, True, environment, port=port) is None
+        assert proxy_of_environment(host, True, environment, port=1) == Proxy("sec", 8443)
+
+
 def test_an_environment_without_proxies() -> None:
     assert proxy_of_environment("bus.example", True, {}) is None
 
