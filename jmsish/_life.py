@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from jmsish._listening import check_exposure, check_listen, tls_of, websocket_of
+from jmsish._listening import check_authenticator, check_exposure, check_listen, tls_of, websocket_of
 from jmsish._network import Connector, Router, check_role
 from jmsish._users_file import UsersFile
 from jmsish.broker.broker import Broker
@@ -70,8 +70,8 @@ class BrokerLife:
             )
         if clock is not None and not callable(clock):
             raise TypeError(f"clock must be a callable that gives seconds since the epoch, not {clock!r}")
-        if authenticator is not None and not callable(authenticator):
-            raise TypeError(f"authenticator must be a callable, not {type(authenticator).__name__}")
+        if authenticator is not None:
+            check_authenticator(authenticator)
         self._authenticator = authenticator
         self._name = _free_name() if name is None else _check_name(name)
         self._config = _read_config(config)

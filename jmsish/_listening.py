@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -31,6 +32,14 @@ def websocket_of(protocol: object, origins: object) -> Callable[[], ServerWebSoc
     make = partial(ServerWebSocket, tuple(origins))
     make()  # says now, and not to the first client, where the library is missing
     return make
+
+
+def check_authenticator(authenticator: object) -> None:
+    """Raise what is wrong with who decides about logins."""
+    if not callable(authenticator):
+        raise TypeError(f"authenticator must be a callable, not {type(authenticator).__name__}")
+    if inspect.iscoroutinefunction(authenticator) or inspect.iscoroutinefunction(type(authenticator).__call__):
+        raise TypeError("authenticator must be a plain function, asked in a thread of its own: nobody awaits it")
 
 
 def check_listen(host: object, port: object) -> None:

@@ -171,6 +171,21 @@ def test_a_clock_is_a_callable() -> None:
         EmbeddedBroker(clock=12.0)  # type: ignore[arg-type]
 
 
+class Awaited:
+    async def __call__(self, mechanism: str, response: bytes | None) -> str | None:
+        return "alice"
+
+
+def test_an_authenticator_is_a_plain_function() -> None:
+    """What a coroutine function answers is no name: everybody would hear a system error."""
+    with pytest.raises(TypeError, match="authenticator must be a callable, not str"):
+        EmbeddedBroker(authenticator="alice")  # type: ignore[arg-type]
+    for awaited in (Awaited(), Awaited().__call__):
+        with pytest.raises(TypeError, match="authenticator must be a plain function"):
+            EmbeddedBroker(authenticator=awaited)  # type: ignore[arg-type]
+    EmbeddedBroker(authenticator=lambda mechanism, response: None)
+
+
 def test_the_configuration_is_checked_before_the_start() -> None:
     with pytest.raises(ValueError, match="did you mean 'queues'"):
         EmbeddedBroker(config={"queue": {}})
