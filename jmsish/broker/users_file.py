@@ -39,7 +39,7 @@ _HEAD: Final = """\
 def parse_users(text: str) -> dict[str, User]:
     """The users in the text of a file. ``ValueError`` says what is wrong, and shows no key."""
     try:
-        found = tomllib.loads(text)
+        found = tomllib.loads(text.removeprefix("\ufeff"))  # with which some editors begin a file
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"it is not TOML: {error}") from None
     faults = Faults()

@@ -22,6 +22,12 @@ def test_what_is_written_is_read_again() -> None:
     assert parse_users(format_users(users)) == users
 
 
+def test_a_file_of_another_system_is_read() -> None:
+    """With a mark of the order of octets, and lines that end as they do there."""
+    users = {"alice": make_user("alice", "secret", iterations=FEW)}
+    assert parse_users("\ufeff" + format_users(users).replace("\n", "\r\n")) == users
+
+
 NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1)
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)  # a lone surrogate is no text
 
