@@ -59,6 +59,9 @@ class Users:
         """Those of SCRAM that every user can use: one offered to all must be open to all."""
         self._secret = token_bytes(32)
         self._keys: dict[str, dict[str, tuple[ScramKey, str]]] = {}
+        # Made beforehand: to prepare a word that is known would take time that one of nobody does not.
+        self._blinded = {name: self._blind(user.password) for name, user in users.items() if user.password is not None}
+        self._nobodys = self._blind("")
         self._names = {normal: name for name in users if (normal := _prepared(name))}
         self._salted = [user.keys for user in proving if user.password is None]
         self._certified = {user.certificate: name for name, user in users.items() if user.certificate is not None}
@@ -79,10 +82,11 @@ class Users:
 
         A key takes time to compare with; where one user has only that, all names take it.
         """
-        name = username if username in self.users else self._names.get(_prepared(username))
+        prepared = _prepared(username)
+        name = username if username in self.users else self._names.get(prepared)
         user = self.users.get(name) if name is not None else None
-        known = user.password if user is not None else None
-        right = hmac.compare_digest(self._blind(known or ""), self._blind(password)) and known is not None
+        known = self._blinded.get(name) if name is not None else None
+        right = hmac.compare_digest(known or self._nobodys, self._blind(password)) and known is not None
         if not self._salted:
             return name if right else None
         salted = user is not None and user.password is None and bool(user.keys)

@@ -15,6 +15,7 @@ from jmsish.broker.users import User, Users
 from jmsish.broker.users_file import make_user
 from jmsish.engine.oauth import read_bearer
 from jmsish.engine.sasl import SaslClient
+from jmsish.engine.scram import normalise
 from jmsish.errors import JMSSecurityError  # noqa: F401 - the name that a client meets, for who searches
 from tests.broker.world import World
 
@@ -249,6 +250,21 @@ def test_an_unknown_name_and_a_wrong_password_hear_the_same_after_the_same_work(
         error = peer.failed[0]
         heard[name] = (error.condition, error.description.replace(name, "NAME"), list(work))
     assert heard["alice"] == heard["nobody"]
+
+
+@pytest.mark.parametrize("user", [User("pässwörd"), make_user("jürgen", "pässwörd", iterations=4096)])
+def test_what_saslprep_costs_is_the_same_for_an_unknown_name(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jmsish.broker import users
+
+    known = Users({"jürgen": user})
+    work: list[str] = []
+    monkeypatch.setattr(users, "normalise", lambda text: work.append(text) or normalise(text))
+    spent = {}
+    for name in ("jürgen", "nöbody"):
+        work.clear()
+        known.check(name, "wröng")
+        spent[name] = len(work)
+    assert spent["jürgen"] == spent["nöbody"]
 
 
 def test_a_secret_key_of_the_broker_makes_up_keys_that_say_nothing() -> None:
