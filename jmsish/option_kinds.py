@@ -162,6 +162,8 @@ def _check_place(name: str, value: Any) -> str | None:
     text = _check_text(name, value)
     if text == "":
         raise ValueError(f"{name} is empty; None, or leaving it out, is the default")
+    if text is not None and "\0" in text:
+        raise ValueError(f"{name} has a NUL in it")
     return text
 
 

@@ -451,12 +451,16 @@ def _parse_single(url: str, common: Mapping[str, Any], keywords: Mapping[str, An
     )
 
 
+NO_HOST = re.compile(r"[\s,;()\x00-\x1f\x7f\ud800-\udfff]")
+"""What is in no name of a host; a NUL would end one early, in a resolver or a certificate."""
+
+
 def _read_place(scheme: str, place: str, shown: str) -> dict[str, Any]:
     if scheme == "vm":
         if not place:
             raise ValueError(f"{shown!r} does not name an embedded broker")
         return {"name": unquote(place)}
-    if re.search(r"[\s,;()]", place):
+    if NO_HOST.search(place):
         raise ValueError(f"{shown!r} names no single host; several brokers are failover:(amqp://a,amqp://b)")
     found = re.fullmatch(r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^:\[\]]*))(?::(?P<port>.*))?", place)
     if found is None or (found["port"] or "").count(":"):

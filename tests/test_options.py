@@ -306,6 +306,15 @@ def test_an_empty_file_or_name_is_none_and_not_the_default(name: str) -> None:
         parse_url("amqps://h", **{name: ""})
     with pytest.raises(ValueError, match=f"{name} is empty"):
         parse_url(f"amqps://h?jms.{name}=")
+    with pytest.raises(ValueError, match=f"{name} has a NUL in it"):
+        parse_url(f"amqps://h?jms.{name}=good%00evil")
+
+
+@pytest.mark.parametrize("host", ["good\0.evil", "a\x1bb", "a\x7f", "a\udc80"])
+def test_what_no_name_of_a_host_has_in_it(host: str) -> None:
+    """A NUL ended it early for the resolver, and was a fault inside the asyncio client that connects again."""
+    with pytest.raises(ValueError, match="names no single host"):
+        parse_url(f"amqp://{host}:5672")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import Any
 
 from jmsish.errors import ConnectionLostError, InvalidClientIDError, JMSError, JMSSecurityError
-from jmsish.options import ConnectionTarget
+from jmsish.options import NO_HOST, ConnectionTarget
 
 _log = logging.getLogger("jmsish.client")
 
@@ -227,11 +227,13 @@ class Reconnection:
         said = {str(key): value for key, value in named.items()}
         host = said.get("network-host") or said.get("hostname")
         port, scheme = said.get("port"), said.get("scheme")
-        if not isinstance(host, str) or (port is not None and not (isinstance(port, int) and 0 < port <= 0xFFFF)):
+        if not isinstance(host, str) or NO_HOST.search(host):
+            return None
+        if port is not None and not (isinstance(port, int) and 0 < port <= 0xFFFF):
             return None
         if scheme is not None and str(scheme) not in ("amqp", "amqps"):
             return None
-        if self.current.scheme == "amqps" and str(scheme) == "amqp":
+        if self.current.is_secure and str(scheme) == "amqp":
             _log.warning("%s names %s without TLS, where it is not followed", self.current.url, host)
             return None
         place = self.current.at(str(host), None if port is None else int(port), None if scheme is None else str(scheme))

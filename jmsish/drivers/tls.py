@@ -35,7 +35,9 @@ class TlsCodec:
     ) -> None:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._object = context.wrap_bio(self._incoming, self._outgoing, server_side, server_hostname)
+        # The dot of a name that is whole is in no certificate, and SNI is without it (RFC 6066, 3).
+        name = server_hostname.removesuffix(".") if server_hostname is not None else None
+        self._object = context.wrap_bio(self._incoming, self._outgoing, server_side, name)
         self._lock = threading.Lock()
         self._first = True
         self.established = False

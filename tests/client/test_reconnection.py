@@ -218,8 +218,11 @@ def test_m39_hosts_that_a_broker_names(action: str, hosts: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "named",
-    [None, "x", [], [None], [{}], [entry("x", port=0)], [entry("x", port="1")], [entry("x", scheme="ws")], [entry("")]],
-)
+    [
+        None, "x", [], [None], [{}], [entry("x", port=0)], [entry("x", port="1")], [entry("x", scheme="ws")],
+        [entry("")], [entry("x\0y")], [entry("x\ny")], [entry("x y")],
+    ],
+)  # fmt: skip
 def test_a_list_that_says_nothing_changes_nothing(named: Any) -> None:
     plan = Reconnection(parse_url("failover:(amqp://a)"))
     plan.learned({Symbol("failover-server-list"): named})
@@ -250,8 +253,9 @@ def test_m40_a_redirect_of_a_connection_is_followed_at_once() -> None:
     assert play.dial() == ("w", 0)
 
 
-def test_m37_no_redirect_leads_out_of_tls() -> None:
-    play = Play("failover:(amqps://a)")
+@pytest.mark.parametrize("url", ["amqps://a", "amqpwss://a"])
+def test_m37_no_redirect_leads_out_of_tls(url: str) -> None:
+    play = Play(f"failover:({url})")
     play.plan.lost(play.now)
     play.dial()
     play.fail(redirect("z", scheme="amqp"))

@@ -63,6 +63,14 @@ def test_a_handshake_in_pieces(size: int) -> None:
     assert server.established and client.established
 
 
+def test_a_name_that_is_whole_is_verified_without_its_dot() -> None:
+    """RFC 6066, 3: SNI is without it, and so are certificates."""
+    server = TlsCodec(server_context(), server_side=True)
+    client = TlsCodec(client_context(), server_hostname="localhost.")
+    shake(server, client)
+    assert client.peer_certificate() is not None
+
+
 def test_two_threads_at_one_codec() -> None:
     server, client = codecs(server_context(), client_context())
     shake(server, client)

@@ -124,11 +124,16 @@ class Approach:
     def is_secure(self) -> bool:
         return self.target.scheme in ("amqps", "amqpwss")
 
+    @property
+    def _name(self) -> str:
+        """The name that the certificate must be for."""
+        return (self.target.options.tls_server_name or self.host).removesuffix(".")
+
     def secure(self) -> str | None:
         if not self.is_secure:
             return None
         assert self.context is not None
-        name = self.target.options.tls_server_name or self.host
+        name = self._name
         try:
             with self.open_one() as connected, self.context.wrap_socket(connected, server_hostname=name) as wrapped:
                 cipher = wrapped.cipher()
@@ -274,7 +279,7 @@ class Approach:
         if not self.is_secure:
             return connected
         assert self.context is not None
-        return self.context.wrap_socket(connected, server_hostname=self.target.options.tls_server_name or self.host)
+        return self.context.wrap_socket(connected, server_hostname=self._name)
 
     def _wrong_speaker(self, name: str, said: bytes) -> Stop:
         known = name or self.is_secure or self.websocket is not None
