@@ -13,6 +13,7 @@ answer about an earlier delivery can never touch the present one.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ Place = tuple[int, int, int]
 """(minus priority, number of the block, index in it): compares in the order of delivery."""
 FRONT: Final[Place] = (-256, 0, 0)
 _NOTHING: Final = bytes((CLOSED,))
+_MARKS: Final = 8
+"""With so many more than there are consumers it is looked whose are still of use."""
 
 
 class History:
@@ -78,6 +81,16 @@ class Entry:
         if self.history is None:
             self.history = History()
         return self.history
+
+    def bar(self, consumer: int, living: Collection[int]) -> None:
+        """Keep it from a consumer, once it is put back. Of what was kept from others those marks go, now and then,
+        whose consumers are no more: there may be any number that come and go."""
+        history = self.past()
+        if history.barred is None:
+            history.barred = set()
+        elif len(history.barred) > len(living) + _MARKS:
+            history.barred.intersection_update(living)
+        history.barred.add(consumer)
 
     @property
     def place(self) -> Place:

@@ -147,7 +147,7 @@ class OutgoingLink(Consumer):
             payload = for_delivery(payload, history.count, history.expires, self.connection.broker.now())
         size = len(payload)
         if size > self._largest:
-            self._keep_from(entry)
+            entry.bar(self.id, self.queue.consumers)  # it is for others
             self.queue.put_back(entry)
             return
         connection = self.connection
@@ -165,7 +165,7 @@ class OutgoingLink(Consumer):
         head, start = head_for_delivery(payload, history.count, history.expires, self.connection.broker.now())
         size = len(head) + len(payload) - start
         if size > self._largest:
-            self._keep_from(entry)
+            entry.bar(self.id, self.queue.consumers)  # it is for others
             self.queue.put_back(entry)
             return
         self._touched[self.connection] = None
@@ -206,20 +206,13 @@ class OutgoingLink(Consumer):
             return
         # What goes back would come again at once, and again while credit lasts. It is kept from this link until the
         # receiver asks anew with a flow, or for good if it said undeliverable-here (W3); others may have it.
-        self._keep_from(entry)
+        entry.bar(self.id, self.queue.consumers)
         if not (isinstance(default, Modified) and default.undeliverable_here):
             if self._returned is None:
                 self._returned = []
             self._returned.append(entry)
         settlement = self.connection.broker.settlement
         settlement.apply_default(self, entry, default, seen=True)
-
-    def _keep_from(self, entry: Entry) -> None:
-        """Once put back, the message is for others than this link."""
-        history = entry.past()
-        if history.barred is None:
-            history.barred = set()
-        history.barred.add(self.id)
 
     def _deliver_in(self, transaction: Transaction, payload: bytes, entry: Entry) -> None:
         state = TransactionalState(transaction.id)

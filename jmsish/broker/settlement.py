@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING
 
 from jmsish.broker.octets import annotated
 from jmsish.broker.order import DYING, Entry
+from jmsish.engine.codec import bare_offset
 from jmsish.engine.outcomes import Accepted, AmqpError, DeliveryState, Modified, Rejected, Released
 
 if TYPE_CHECKING:
     from jmsish.broker.consumers import Consumer
     from jmsish.broker.queues import Queue
 
+LARGEST_ANNOTATIONS = 1 << 16
+"""Octets before the message proper up to which its receivers may add annotations. Each may add some each time that it
+gives the message back, and no other limit is asked about that."""
 REJECTED = "rejected"
 TOO_MANY_ATTEMPTS = "max-delivery-attempts"
 
@@ -93,12 +97,11 @@ class Settlement:
     def _modify(self, consumer: Consumer, entry: Entry, outcome: Modified, *, attempt: bool) -> None:
         queue = consumer.queue
         if outcome.message_annotations:
-            queue.replace_payload(entry, annotated(entry.payload, outcome.message_annotations))
+            payload = annotated(entry.payload, outcome.message_annotations)
+            if bare_offset(payload) <= LARGEST_ANNOTATIONS or len(payload) <= len(entry.payload):
+                queue.replace_payload(entry, payload)
         if outcome.undeliverable_here:
-            history = entry.past()
-            if history.barred is None:
-                history.barred = set()
-            history.barred.add(consumer.id)
+            entry.bar(consumer.id, queue.consumers)
         if outcome.delivery_failed:
             self._fail(queue, entry, attempt=attempt)
         else:

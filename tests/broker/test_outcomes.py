@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jmsish.broker.settlement import LARGEST_ANNOTATIONS
 from jmsish.engine.codec import ReceivedMessage
 from jmsish.engine.encoding import encode_described, encode_map, encode_string
 from jmsish.engine.outcomes import (
@@ -21,7 +22,7 @@ from jmsish.engine.outcomes import (
 )
 from jmsish.engine.performatives import encode_disposition
 from jmsish.types import Symbol
-from tests.broker.world import World, in_transaction, message
+from tests.broker.world import SETTLED, World, count_of, in_transaction, message
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,28 @@ def test_s138_m91_undeliverable_here_is_per_link(world: World) -> None:
     a.dispose(peer.session.incoming.copy().values(), RELEASED)
     b = peer.receiver(credit=2)
     assert b.receive() == ["m1", "m2"]
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_links_that_come_and_go_leave_no_marks_on_what_they_would_not_have(world: World, settled: bool) -> None:
+    """Undeliverable here is said of a link, and forgotten with it: receivers that come again and again would else fill
+    the memory."""
+    peer = world.connect()
+    peer.sender().send("m1")
+    patient = peer.receiver(credit=0)
+    outcome = Modified(undeliverable_here=True)
+    for _ in range(50):
+        if settled:
+            receiver = peer.receiver(credit=1, snd_settle_mode=SETTLED, default_outcome=outcome)
+            assert len(receiver.take()) == 1
+        else:
+            receiver = peer.receiver(credit=1)
+            receiver.dispose(receiver.take(), outcome)
+        assert receiver.drain() == []
+        receiver.detach()
+    [(_, history)] = world.broker.router.queues["q"].places(False)
+    assert history is not None and history.barred is not None and len(history.barred) <= 10
+    assert patient.receive(1) == ["m1"]
 
 
 def test_undeliverable_here_for_both_links_waits_for_a_third(world: World) -> None:
@@ -196,6 +219,27 @@ def test_modified_merges_its_annotations(world: World) -> None:
     annotations = ReceivedMessage(delivery.payload).message_annotations()
     assert annotations is not None and annotations["x-opt-note"] == "seen"
     assert world.queue().octets == len(delivery.payload)
+
+
+def test_receivers_do_not_make_a_message_as_large_as_they_like(world: World) -> None:
+    """What they add is left out where it would be too much; the outcome holds all the same."""
+    peer = world.connect()
+    peer.sender().send("m1")
+    receiver = peer.receiver()
+    for number in range(20):
+        receiver.flow(1)
+        more = Modified(delivery_failed=True, message_annotations={Symbol(f"x-opt-{number}"): "x" * 10_000})
+        receiver.dispose(receiver.take(), more)
+    receiver.flow(1)
+    (delivery,) = receiver.take()
+    annotations = ReceivedMessage(delivery.payload).message_annotations()
+    assert sorted(annotations) == sorted(f"x-opt-{number}" for number in range(6))
+    assert len(delivery.payload) < LARGEST_ANNOTATIONS and count_of(delivery.payload) == 20
+    receiver.dispose([delivery], Modified(message_annotations={Symbol("x-opt-0"): "y"}))
+    receiver.flow(1)
+    (delivery,) = receiver.take()
+    annotations = ReceivedMessage(delivery.payload).message_annotations()
+    assert annotations["x-opt-0"] == "y" and len(annotations) == 6
 
 
 @pytest.mark.parametrize("outcome", [Rejected(), Modified(True, False, {Symbol("x-opt-note"): 2})])
