@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     from jmsish.engine.link import Link
     from jmsish.engine.session import EngineSession
 
-OUTPUT_LIMIT: Final = 1 << 20
-"""A connection with so much output waiting is sent nothing more until some of it has been taken."""
+OUTPUT_LIMIT: Final = 1 << 15
+"""A connection with so much output waiting is sent nothing more until some of it has been taken: in one step one has
+a hundred small messages or two, a third of a millisecond of work, and then others may have their turn."""
 
 
 class ServerConnection(Guest, Temporaries):

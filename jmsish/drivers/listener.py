@@ -357,7 +357,7 @@ class SocketReactor:
             else:
                 self._hear(key.data, mask)
             if number % _LOT == 0:
-                self.driver.pump()
+                self.driver.pump_between()
         if somebody_comes:
             self._let_in()
         self._woken = False  # first: who posts after this wakes us again
@@ -376,11 +376,11 @@ class SocketReactor:
 
     def _let_in(self) -> None:
         """Those at the door have a slice of time, one of them at least, after all who are in."""
-        self.driver.pump()
+        self.driver.pump_between()
         end = monotonic() + SLICE
         for watched, mask in self._door.waiting():
             self._hear(watched, mask)
-            self.driver.pump()
+            self.driver.pump_between()
             if monotonic() >= end:
                 break
 

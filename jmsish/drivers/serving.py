@@ -55,6 +55,7 @@ class BrokerDriver:
         self._inbox: deque[tuple[Lane, bytes | None]] = deque()
         self._lanes: dict[ServerConnection, Lane] = {}
         self._left: dict[Lane, None] = {}  # with a rest that is to be worked off, by `work_off`
+        self._more = False  # the broker has more to give out, which was left for the sake of others
         self._company_until = 0.0  # somebody beside those with a rest brings something, so that slices are small
         self.on_left: Callable[[], None] = _nothing
         """Wakes whoever calls :meth:`work_off`; any thread may call it."""
@@ -138,17 +139,24 @@ class BrokerDriver:
 
     def pump(self) -> None:
         """Serve what is in the inbox, unless somebody else is at it, who then serves it too."""
+        self._pump(False)
+        if self._left:
+            self.on_left()
+
+    def pump_between(self) -> None:
+        """As :meth:`pump`, by one who looks for what others bring, and comes with :meth:`work_off` soon."""
+        self._pump(True)
+
+    def _pump(self, pressed: bool) -> None:
         inbox = self._inbox
         lock = self._lock
         for _ in range(_ROUNDS):
             if not inbox or not lock.acquire(False):
                 break
-            self._round(False)
+            self._round(pressed)
         else:
             if inbox:
                 self._alarm.set(0.0)
-        if self._left:
-            self.on_left()
 
     def pump_later(self) -> None:
         """Have the inbox served by the thread of the driver itself."""
@@ -157,19 +165,19 @@ class BrokerDriver:
     def work_off(self) -> float | None:
         """As :meth:`pump`, and then some of what was left. In how many seconds to come again, having looked for what
         others bring: ``None`` where nothing is left, nor was brought meanwhile by those who were served."""
-        self.pump()
-        if self._left:
+        self._pump(True)
+        if self._left or self._more:
             if not self._lock.acquire(False):
                 return ROUND / 8
-            self._round(True)
-        return 0.0 if self._left or self._inbox else None
+            self._round(True, what_is_left=True)
+        return 0.0 if self._left or self._more or self._inbox else None
 
-    def _round(self, what_is_left: bool) -> None:
-        """With the lock held, which is let go."""
+    def _round(self, pressed: bool, what_is_left: bool = False) -> None:
+        """With the lock held, which is let go. ``pressed`` by others, it ends before all is done, for `work_off`."""
         woken: dict[Outlet, None] = {}
         try:
             try:
-                self._serve(woken, what_is_left)
+                self._serve(woken, pressed, what_is_left)
             finally:
                 self._lock.release()
         finally:
@@ -200,14 +208,14 @@ class BrokerDriver:
         finally:
             self._serve(woken)
 
-    def _serve(self, woken: dict[Outlet, None], what_is_left: bool = False) -> None:
+    def _serve(self, woken: dict[Outlet, None], pressed: bool = False, what_is_left: bool = False) -> None:
         """One round, under the lock: input, dispatch, time, dispatch, output. ``woken`` gets whom it was for."""
         touched: list[Lane] = []
         try:
             self._receive(touched, woken)
             if what_is_left:
                 self._receive_left(touched, woken)
-            self._work(touched, woken)
+            self._work(touched, woken, pressed)
         except BaseException:
             # The program was interrupted (Ctrl-C) in the middle of the broker, which runs in its thread. What this
             # round was doing is half done: the connections it was for end, so that nobody waits for the other half.
@@ -216,12 +224,16 @@ class BrokerDriver:
             self._alarm.set(0.0)  # and somebody looks after what is still in the inbox
             raise
 
-    def _work(self, touched: list[Lane], woken: dict[Outlet, None]) -> None:
+    def _work(self, touched: list[Lane], woken: dict[Outlet, None], pressed: bool) -> None:
+        end = monotonic() + SLICE
+        self._more = False
         self._collect(self._step(touched, woken), woken)
         self._keep_time(touched, woken)
         # What time, or output taken away, has made possible. Ends because output that nobody reads holds its lane.
         while self._collect(self._step(touched, woken), woken):
-            pass
+            if pressed and monotonic() >= end:
+                self._more = True  # but first what there is goes out, and who has come is heard
+                break
         if self._broker.unfinished:
             self._alarm.set(0.0)
         if self._broker.questions or self._broker.dials:

@@ -254,4 +254,4 @@ def test_the_first_of_many_are_answered_before_the_last_are_read(tcp: Wire, monk
             each.send(b"echo here\n")
     for each in crowd:
         assert each.recv(PATIENCE) == b"here\n"
-    assert read_before_an_answer[0] == 32 and len(read_before_an_answer) == 100
+    assert 16 < read_before_an_answer[0] <= 32 and len(read_before_an_answer) == 100

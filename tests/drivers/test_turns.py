@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import count, pairwise
+
 import pytest
 
-from jmsish.drivers import turns
+from jmsish.drivers import serving, turns
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.turns import SMALL, Share
 
-from .toy import ToyBroker
+from .toy import FULL, ToyBroker
 
 
 class Sink:
@@ -21,6 +23,7 @@ class Sink:
         self.octets = b""
         self.ended = False
         self.resumed = 0
+        self.woken: list[int] = []
 
     def deliver(self, data: bytes) -> None:
         self.delivered += len(data)
@@ -30,7 +33,7 @@ class Sink:
         self.ended = True
 
     def wake(self) -> None:
-        pass
+        self.woken.append(self.delivered)
 
     def resume(self) -> None:
         self.resumed += 1
@@ -146,6 +149,36 @@ def test_who_takes_its_output_while_a_rest_is_worked_off_gets_what_was_held_back
         pass
     assert sink.octets.count(b"x\n") >= 20_000 and sink.octets.endswith(b"00002999" + b"x" * 991 + b"\n")
     assert not sink.held and not driver._inbox
+
+
+@pytest.fixture
+def a_step_takes_longer_than_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = count()
+    monkeypatch.setattr(serving, "monotonic", lambda: float(next(now)))
+
+
+def test_who_is_given_much_does_not_keep_the_answers_of_others(
+    driver: BrokerDriver, a_step_takes_longer_than_a_slice: None
+) -> None:
+    """Two megabytes for one, in portions, and an answer for another: it goes out with the first portion."""
+    (greedy, gets), (other, answered) = lane(driver), lane(driver)
+    driver.bring(greedy, b"flood 2000 1000\n")
+    driver.bring(other, b"echo polite\n")
+    while driver.work_off() is not None:
+        pass
+    assert gets.octets.count(b"x\n") > 1000
+    portions = [after - before for before, after in pairwise([0, *gets.woken])]
+    assert len(portions) > 1 and max(portions) < 3 * FULL
+    assert answered.octets == b"hello\npolite\n" and len(answered.woken) == 2
+
+
+def test_who_does_not_look_for_others_gives_out_all_there_is(
+    driver: BrokerDriver, a_step_takes_longer_than_a_slice: None
+) -> None:
+    """A thread that brought something itself does not come back, so nothing is left for later."""
+    (greedy, gets) = lane(driver)
+    driver.feed(greedy, b"flood 2000 500\n")
+    assert gets.octets.count(b"x\n") == 2000 and driver.work_off() is None
 
 
 def test_several_floods_take_turns(driver: BrokerDriver) -> None:
