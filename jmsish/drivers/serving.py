@@ -139,7 +139,8 @@ class BrokerDriver:
 
     def pump(self) -> None:
         """Serve what is in the inbox, unless somebody else is at it, who then serves it too."""
-        self._pump(False)
+        if self._pump(False):
+            self._alarm.set(0.0)
         if self._left:
             self.on_left()
 
@@ -147,16 +148,15 @@ class BrokerDriver:
         """As :meth:`pump`, by one who looks for what others bring, and comes with :meth:`work_off` soon."""
         self._pump(True)
 
-    def _pump(self, pressed: bool) -> None:
+    def _pump(self, pressed: bool) -> bool:
+        """Whether there is more, after so many rounds."""
         inbox = self._inbox
         lock = self._lock
         for _ in range(_ROUNDS):
             if not inbox or not lock.acquire(False):
-                break
+                return False
             self._round(pressed)
-        else:
-            if inbox:
-                self._alarm.set(0.0)
+        return bool(inbox)
 
     def pump_later(self) -> None:
         """Have the inbox served by the thread of the driver itself."""
@@ -165,11 +165,12 @@ class BrokerDriver:
     def work_off(self) -> float | None:
         """As :meth:`pump`, and then some of what was left. In how many seconds to come again, having looked for what
         others bring: ``None`` where nothing is left, nor was brought meanwhile by those who were served."""
-        self._pump(True)
-        if self._left or self._more:
-            if not self._lock.acquire(False):
-                return ROUND / 8
-            self._round(True, what_is_left=True)
+        more = self._pump(True)
+        if not (more or self._left or self._more):
+            return None
+        if not self._lock.acquire(False):
+            return ROUND / 8
+        self._round(True, what_is_left=True)
         return 0.0 if self._left or self._more or self._inbox else None
 
     def _round(self, pressed: bool, what_is_left: bool = False) -> None:
