@@ -23,7 +23,7 @@ from jmsish.broker.link_policy import (
     note_denied,
 )
 from jmsish.broker.notes import check_default_notes
-from jmsish.broker.outgoing import OutgoingLink
+from jmsish.broker.outgoing import AnswerLink, OutgoingLink
 from jmsish.broker.pending import Pending
 from jmsish.broker.queues import Queue
 from jmsish.broker.refusals import (
@@ -170,13 +170,14 @@ def _read(connection: ServerConnection, link: Link, queue: Queue, copies: bool, 
 def _answer_on(connection: ServerConnection, link: Link, source: Source, own: ManagementNode) -> OutgoingLink:
     """The answers of a node of the broker's own, by a queue of the link's own: none of those that are counted, for who
     manages a broker that has all the queues it may have has to be heard."""
-    queue = connection.make_temporary(link, NodeWishes(exclusive=True, listed=False))
-    assert isinstance(queue, Queue)
+    before = connection.made_by(link)
+    if before is not None:
+        connection.delete_temporary(before[0])  # the link comes again for something else
+    queue = connection.broker.router.make_unlisted(connection)
     own.receives(connection, link, queue)
     link.snd_settle_mode = link.remote_snd_settle_mode
     link.rcv_settle_mode = link.remote_rcv_settle_mode
-    consumer = _consume(connection, link, queue)
-    consumer.made = queue
+    consumer = AnswerLink(connection, link, queue, copies=False, number=connection.broker.next_number())
     link.attach(source=replace(source, filter=None, distribution_mode="move", outcomes=source.outcomes or OUTCOMES))
     return consumer
 

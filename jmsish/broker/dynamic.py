@@ -49,8 +49,6 @@ class NodeWishes:
     topic: bool = False
     exclusive: bool = False
     """Only the connection that makes it receives from it."""
-    listed: bool = True
-    """It is one of the queues, by a name that others may use."""
     type: str = TOPIC
     """Of an exchange."""
     durable: bool = False

@@ -379,6 +379,17 @@ class OutgoingLink(Consumer):
             settlement.apply_default(self, entry, self.default_outcome, seen=False)
 
 
+class AnswerLink(OutgoingLink):
+    """A link by which the answers of a node of the broker's own come: their queue goes with it, however it goes."""
+
+    __slots__ = ()
+
+    def leave_queue(self) -> None:
+        super().leave_queue()
+        if not self.queue.deleted:
+            self.connection.broker.router.delete(self.queue)
+
+
 def _fitting(largest: int, selects: Selects | None) -> Selects | None:
     """What a receiver selects that takes messages of so many octets: a deep queue is looked through slice by slice.
 

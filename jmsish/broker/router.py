@@ -137,13 +137,15 @@ class Router:
         node: Queue | Exchange
         if wishes.topic:
             node = self.exchanges.make(name, wishes.type, wishes.exchange_settings, owner)
-        elif not wishes.listed:
-            return Queue(name, wishes.queue_settings, self._home, owner)
         else:
             self.check_room()
             node = self._make(name, wishes.queue_settings, owner)
         self.lifetimes.begin(node, wishes.lifetime)
         return node
+
+    def make_unlisted(self, owner: object) -> Queue:
+        """A queue that is none of those by name: not counted, not seen, and deleted by who asked for it."""
+        return Queue(f"{TEMPORARY}{token_hex(16)}", DEFAULT_SETTINGS, self._home, owner)
 
     def make_reserved(self, name: str) -> Queue:
         """The queue of a subscription; who asks for it has looked whether there is room."""

@@ -268,7 +268,8 @@ def test_who_manages_needs_no_queue_and_no_right_to_make_one() -> None:
     assert deleted.application_properties()["statusCode"] == 204
     assert queried.body()[1]["results"] == [] == made.broker.queues(), "nor is there a queue that others could see"
     assert made.connect().receiver("$management").detached is False
-    answers.detach()
+    answers.detach(closed=False)
+    assert not peer.connection.temporaries and next(iter(peer.connection.answers.values())).deleted
     again = peer.receiver("$management", credit=9, target=Target(address="me"))
     sender.send_octets(request("QUERY", "queue", reply_to="me"))
     assert len(again.take()) == 1
