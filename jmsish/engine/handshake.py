@@ -49,6 +49,9 @@ USUAL_SASL_FRAME = 512
 WAITING_LIMIT = 64 * 1024
 """What a peer may send behind an answer that is being thought about: its open, and what it does first."""
 
+LONGEST_MECHANISM = 20
+"""Characters in the name of a mechanism (RFC 4422, 3.1)."""
+
 MOST_ROUNDS = 8
 """Challenges of one exchange. The longest known here has three."""
 
@@ -293,7 +296,9 @@ class Handshake:
             self._mechanism = str(typed_field(fields, 0, Symbol, "sasl-init.mechanism", True))
             self._exchange = self.server.begin(self._mechanism)
             if self._exchange is None:
-                self._deny(Verdict(None, reason=f"the mechanism {self._mechanism!r} was not offered"))
+                name = self._mechanism if len(self._mechanism) <= LONGEST_MECHANISM else "of a long name"
+                self._weigh(Verdict(None, reason=f"the mechanism {name!r} was not offered"))
+                return
             response = typed_field(fields, 1, bytes, "sasl-init.initial-response")
         else:
             self._count_round()

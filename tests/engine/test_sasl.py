@@ -405,6 +405,20 @@ def test_what_the_server_takes_and_was_not_given_is_said(credentials: dict[str, 
     assert ("it takes a username and a password" in said) is (missing is not None) and (missing or "") in said
 
 
+@pytest.mark.parametrize(("mechanism", "said"), [("ANONYMOUS", "'ANONYMOUS'"), ("X" * 9000, "'of a long name'")])
+def test_a_mechanism_that_was_not_offered_is_a_failed_login_as_any(mechanism: str, said: str) -> None:
+    """Its owner hears of it, who keeps the log and slows down who fails."""
+    wire = Wire(sasl=SaslServer(["PLAIN"], users, judged=True))
+    wire.raw(SASL_HEADER)
+    assert wire.send("sasl-init", mechanism=mechanism, initial_response=b"") == []
+    [(kind, verdict)] = wire.events()
+    assert (kind, verdict.identity) == (events.JUDGED, None)
+    assert verdict.reason == f"the mechanism {said} was not offered"
+    wire.engine.decide(verdict)
+    [outcome] = wire.read()
+    assert outcome.code == 1 and wire.engine.closed
+
+
 MECHANISMS = SASL_HEADER + write("sasl-mechanisms", sasl_server_mechanisms=["PLAIN"])
 
 
