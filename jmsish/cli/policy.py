@@ -18,6 +18,7 @@ from jmsish.broker.users_file import parse_users
 from jmsish.broker.vhosts import DEFAULT, IMPLIED_GROUP, RIGHTS, GroupSettings, VhostSettings
 from jmsish.cli.output import emit
 from jmsish.cli.parsing import UsageError, note
+from jmsish.engine.scram import SCRAM_MECHANISMS
 
 OPEN = "open to all"
 _RIGHTS = tuple(right for right in RIGHTS if right != "may_manage")  # which is told by what comes of it
@@ -38,7 +39,8 @@ def check(path: str, config: Mapping[str, Any], user: str | None, host: str | No
     emit(f"{path}: valid")
     place = Path(path).parent
     users, unread = _users(broker, place)
-    for remark in (*_notes(broker), *_strangers(broker, users), *unread, *_hindrances(broker, place)):
+    notes = (*_notes(broker), *_strangers(broker, users), *unread, *_shut(broker), *_hindrances(broker, place))
+    for remark in notes:
         emit(f"note: {remark}")
     if user is None:
         return 0
@@ -59,11 +61,22 @@ def _users(broker: Broker, place: Path) -> tuple[set[str], list[str]]:
     if not named:
         return users, []
     try:
-        return users | parse_users((place / named).read_text(encoding="utf-8")).keys(), []
+        found = parse_users((place / named).read_text(encoding="utf-8"))
+        broker.authentication.take_file(found)
+        return users | found.keys(), []
     except OSError as error:
         return users, [f"the broker would not start here: users_file {named!r}: {error.strerror or error}"]
     except ValueError as error:
         return users, [f"the broker would not start here: users_file {named!r}: {error}"]
+
+
+def _shut(broker: Broker) -> Iterable[str]:
+    """Where the mechanisms that are allowed leave nothing for the users that there are."""
+    allowed = broker.config.authentication.mechanisms
+    if allowed is None or not broker.authentication.is_required or set(allowed) - {*SCRAM_MECHANISMS, "PLAIN"}:
+        return  # another way in may be there: a certificate, or the authenticator of a program
+    if not broker.authentication.offer(trusted=False).mechanisms:
+        yield "[authentication] mechanisms has none that all users can use: nobody can log in over a socket"
 
 
 def _strangers(broker: Broker, users: set[str]) -> Iterable[str]:

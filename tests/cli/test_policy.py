@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import jmsish
+from jmsish.broker import scram_key
 from jmsish.cli.main import main
 
 from .conftest import Complaint, Run
@@ -110,6 +111,9 @@ def test_the_virtual_host(run: Run, file: Path) -> None:
     assert "joe may not connect from 127.0.0.1: there is no virtual host" in said
 
 
+KEY = scram_key("SCRAM-SHA-256", "secret")
+
+
 @pytest.mark.parametrize(
     ("text", "note"),
     [
@@ -125,6 +129,10 @@ def test_the_virtual_host(run: Run, file: Path) -> None:
         (
             '[users.alice]\npassword = "x"\n[vhosts."$default".groups.a]\nusers = ["alcie"]',
             "[vhosts.$default.groups.a] has a user 'alcie' without a password: is 'alice' meant?",
+        ),
+        (
+            f'[authentication]\nmechanisms = ["SCRAM-SHA-512"]\n[users.alice]\nscram_sha_256 = "{KEY}"',
+            "[authentication] mechanisms has none that all users can use: nobody can log in over a socket",
         ),
     ],
 )
