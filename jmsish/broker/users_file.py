@@ -18,7 +18,7 @@ from typing import Final
 from jmsish.broker.config.faults import Faults, Table
 from jmsish.broker.config.users import SCRAM_KEYS, read_users
 from jmsish.broker.users import SALT_LENGTH, User
-from jmsish.engine.scram import DEFAULT_ITERATIONS, MOST_ITERATIONS, ScramKey, normalise
+from jmsish.engine.scram import DEFAULT_ITERATIONS, LONGEST_TEXT, MOST_ITERATIONS, ScramKey, normalise
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -79,6 +79,8 @@ def make_user(name: str, password: str, *, iterations: int = ITERATIONS) -> User
         raise ValueError(f"{name!r} cannot be the name of a user")
     if not password:
         raise ValueError("the password is empty")
+    if len(password) > LONGEST_TEXT:
+        raise ValueError(f"the password has {len(password)} characters, where {LONGEST_TEXT} are the most")
     if not normalise(password):
         raise ValueError("the password has characters that SCRAM forbids (SASLprep): control characters, for one")
     if not DEFAULT_ITERATIONS <= iterations <= MOST_ITERATIONS:

@@ -42,12 +42,22 @@ DEFAULT_ITERATIONS: Final = 4096
 MOST_ITERATIONS: Final = 1_000_000
 """A second of work or so, in which an event loop stands still: no server may ask a client for more."""
 SHORTEST_SALT: Final = 12
+LONGEST_TEXT: Final = 512
+"""Characters of a name or password that SASLprep is to look at; each may become eighteen."""
+LONGEST_MESSAGE: Final = 2048
+"""Octets of a message of a client: a name, and a number used once or a proof."""
 
 
 def normalise(name: str) -> str | None:
-    """A user name or password as SCRAM sees it (SASLprep); ``None`` where it has characters that SCRAM forbids."""
+    """A user name or password as SCRAM sees it (SASLprep); ``None`` where it has characters that SCRAM forbids.
+
+    So it is with what is too long: to look at sixteen thousand characters that nobody has proven to be anybody takes
+    a tenth of a second.
+    """
     import scramp.core
 
+    if len(name) > LONGEST_TEXT:
+        return None
     try:
         return str(scramp.core.saslprep(name))
     except scramp.ScramException:
@@ -68,6 +78,8 @@ class ScramKey:
         """The key of a password; ``ValueError`` where it has characters that SCRAM forbids."""
         import scramp
 
+        if len(password) > LONGEST_TEXT:
+            raise ValueError(f"no key for {mechanism}: {len(password)} characters, where {LONGEST_TEXT} are the most")
         try:
             info = scramp.ScramMechanism(mechanism).make_auth_info(password, iteration_count=iterations, salt=salt)
         except scramp.ScramException as error:
@@ -227,6 +239,8 @@ class ScramServer(ServerMechanism):
         return question
 
     def _take(self, response: bytes) -> bytes | Verdict:
+        if len(response) > LONGEST_MESSAGE:
+            return Verdict(None)
         try:
             return (self._final if self._began else self._first)(response.decode())
         except (self._refused, UnicodeDecodeError):

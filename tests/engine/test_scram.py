@@ -14,8 +14,15 @@ from jmsish.broker.users import User, Users, scram_key
 from jmsish.engine import events
 from jmsish.engine.conditions import Fault
 from jmsish.engine.engine import Engine
-from jmsish.engine.sasl import SaslClient, SaslServer
-from jmsish.engine.scram import SCRAM_MECHANISMS, ScramKey
+from jmsish.engine.sasl import SaslClient, SaslServer, Verdict
+from jmsish.engine.scram import (
+    LONGEST_MESSAGE,
+    LONGEST_TEXT,
+    SCRAM_MECHANISMS,
+    ScramKey,
+    ScramServer,
+    normalise,
+)
 from tests.engine.pair import Pair, Wire, expect
 from tests.wire.frames import SASL_HEADER, Frame, read, write
 
@@ -268,3 +275,55 @@ with jmsish.EmbeddedBroker() as broker, jmsish.connect(broker.url):
     assert not [name for name in sys.modules if name.startswith(("scramp", "asn1crypto"))]
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+# What somebody who is nobody yet can have us compute.
+
+
+LIGATURE = "\ufdfa"
+"""Eighteen characters by SASLprep, each of which is looked at."""
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "response"),
+    [
+        ("PLAIN", f"\0{LIGATURE * 2500}\0{LIGATURE * 2500}"),
+        ("PLAIN", "\0alice\0" + "p" * 15_000),
+        ("SCRAM-SHA-256", f"n,,n={LIGATURE * 5000},r=abc"),
+        ("SCRAM-SHA-512", "n,,n=" + "a" * 15_000 + ",r=abc"),
+    ],
+)
+@pytest.mark.parametrize("user", [User("pässword"), keyed("SCRAM-SHA-256", "pässword")], ids=["password", "keys"])
+def test_long_names_and_passwords_are_not_looked_at(
+    mechanism: str, response: str, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One frame of 15 KB, before anybody has logged in, took a quarter of a second of everybody's time."""
+    looked: list[str] = []
+    prepare = scramp.core.saslprep
+    monkeypatch.setattr(scramp.core, "saslprep", lambda text: looked.append(text) or prepare(text))
+    wire = Wire(sasl=asked({"alice": user, "bob": keyed("SCRAM-SHA-512", "x")}))
+    wire.raw(SASL_HEADER)
+    wire.send("sasl-init", mechanism=mechanism, initial_response=response.encode())
+    for event in wire.events():
+        if event[0] == events.ASKED:
+            wire.engine.decide(event[1]())
+    wire.read()
+    outcome = wire.frames[-1]
+    assert outcome.name == "sasl-outcome" and outcome.fields["code"] == 1
+    assert max(map(len, looked), default=0) <= LONGEST_TEXT
+
+
+def test_what_is_too_long_for_saslprep() -> None:
+    assert normalise("ä" * LONGEST_TEXT) == "ä" * LONGEST_TEXT and normalise("ä" * (LONGEST_TEXT + 1)) is None
+    with pytest.raises(ValueError, match=f"where {LONGEST_TEXT} are the most"):
+        ScramKey.derive("SCRAM-SHA-256", "p" * (LONGEST_TEXT + 1), salt=SALT)
+
+
+def test_a_message_of_a_client_is_short() -> None:
+    server = ScramServer("SCRAM-SHA-256", lambda mechanism, name: (KEY, None))
+    assert isinstance(server.step(b"n,,n=a,r=" + b"b" * (LONGEST_MESSAGE - 9)), bytes)
+    server = ScramServer("SCRAM-SHA-256", lambda mechanism, name: (KEY, None))
+    assert server.step(b"n,,n=a,r=" + b"b" * (LONGEST_MESSAGE - 8)) == Verdict(None)
+
+
+KEY = ScramKey.derive("SCRAM-SHA-256", "x", salt=SALT)
