@@ -69,7 +69,8 @@ class Policy:
         self._call(lambda: self._broker.admission.put_group(vhost, name, settings))
 
     def delete_group(self, vhost: str, name: str) -> None:
-        """Take a group away; its users are in another one, or unknown, when they connect again."""
+        """Take a group away; its users are in another one, or unknown, when they connect again. ``ValueError`` for the
+        group ``$default`` where unknown users are allowed: without it they could do more."""
         self._call(lambda: self._broker.admission.delete_group(vhost, name))
 
     # What it does.

@@ -27,7 +27,7 @@ from jmsish.broker.link_policy import shortened
 from jmsish.broker.names import check_text
 from jmsish.broker.policy import near_miss
 from jmsish.broker.refusals import RESOURCE_LIMIT_EXCEEDED
-from jmsish.broker.vhosts import IMPLIED_GROUP, OPEN_VHOST, UNLIMITED, GroupSettings, VhostSettings
+from jmsish.broker.vhosts import DEFAULT, IMPLIED_GROUP, OPEN_VHOST, UNLIMITED, GroupSettings, VhostSettings
 from jmsish.engine.outcomes import AmqpError
 
 if TYPE_CHECKING:
@@ -205,9 +205,16 @@ class Admission:
         self.put_vhost(vhost, {"groups": {**_written(self.vhosts[vhost]), name: changed}})
 
     def delete_group(self, vhost: str, name: str) -> None:
-        """Take a group away. ``LookupError`` where there is none."""
+        """Take a group away. ``LookupError`` where there is none.
+
+        ``ValueError`` for that of unknown users where they are allowed: without it they would be in one that is
+        implied, and may do more.
+        """
         if name not in self.groups_of(vhost):
             raise LookupError(_there("group", name, False))
+        if name == DEFAULT and self.vhosts[vhost].allow_unknown_user:
+            text = f"unknown users are allowed in the virtual host {vhost!r} (allow_unknown_user), and are in the group"
+            raise ValueError(f"{text} {DEFAULT!r}: without it they could do all but change the policy")
         groups = {key: each for key, each in _written(self.vhosts[vhost]).items() if key != name}
         self.put_vhost(vhost, {"groups": groups})
 

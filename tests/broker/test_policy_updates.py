@@ -322,6 +322,20 @@ def test_a_delay_that_is_a_whole_number_beyond_a_long_can_be_read(world: World) 
     assert status == 200 and table["results"] == [[float(1 << 64), 2.0]]
 
 
+def test_unknown_users_do_not_gain_by_the_loss_of_their_group() -> None:
+    """Without it one would be implied, which is open to all."""
+    groups = {"$default": group(users=[], sources=[], targets=["complaints"])}
+    made = World({"vhosts": {VHOST: {"allow_unknown_user": True, "groups": groups}}})
+    status, description, _ = ask(made, "DELETE", "group", name=f"{VHOST}/$default")
+    assert status == 400 and "allow_unknown_user" in description
+    with pytest.raises(ValueError, match="without it they could do all"):
+        made.broker.admission.delete_group(VHOST, "$default")
+    assert not made.broker.admission.decide("joe", "127.0.0.1", None).may_send_to("orders")
+    made.broker.admission.put_vhost(VHOST, {"allow_unknown_user": False})
+    assert ask(made, "DELETE", "group", name=f"{VHOST}/$default")[0] == 204
+    assert not is_let_in(as_user(made))
+
+
 def test_names_with_slashes_mean_the_group_that_there_is() -> None:
     made = World({"vhosts": {VHOST: {}, f"{VHOST}/b": {"groups": {"c": group()}}}})
     assert ask(made, "READ", "group", name=f"{VHOST}/b/c")[2]["vhost"] == f"{VHOST}/b"
