@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -510,48 +511,72 @@ def test_a_client_takes_all_there_is() -> None:
     assert client.receive(server.take()) == bytes(range(FRAMES)) and not client.unread
 
 
+class Between:
+    """An I/O thread that does what is posted when a test says so, and a broker that notes what it is brought."""
+
+    stall_timeout = 0.0
+
+    def __init__(self) -> None:
+        self.driver = self
+        self.buffer = memoryview(bytearray(1 << 18))
+        self.posted: list[Callable[[], None]] = []
+        self.watched: dict[SocketOutlet, bool] = {}
+        self.brought: list[tuple[SocketOutlet, bytes]] = []
+
+    def open(self, outlet: SocketOutlet, **options: object) -> Lane:
+        return Lane(SimpleNamespace(is_open=False), outlet, None)  # type: ignore[arg-type]
+
+    def bring(self, lane: Lane, data: bytes | None) -> None:
+        self.brought.append((lane.outlet, data or b""))  # type: ignore[arg-type]
+
+    def is_current(self) -> bool:
+        return True
+
+    def post(self, action: Callable[[], None]) -> None:
+        self.posted.append(action)
+
+    def watch(self, outlet: SocketOutlet, *, reading: bool, writing: bool) -> None:
+        self.watched[outlet] = reading
+
+
+def flooded(thread: Between, stack: ExitStack) -> SocketOutlet:
+    """A connection that has brought a hundred frames, of which the first portion was taken."""
+    near, far = (stack.enter_context(end) for end in socket.socketpair())
+    near.setblocking(False)
+    server, client = pair()
+    outlet = SocketOutlet(thread, near, "peer", server)  # type: ignore[arg-type]
+    client.start()
+    far.sendall(client.take())
+    outlet.readable()
+    far.sendall(FLOOD)
+    outlet.readable()
+    return outlet
+
+
 def test_between_two_portions_the_io_thread_does_other_things() -> None:
     """What is left is posted, and the socket is not read while there is some."""
-    posted: list[Callable[[], None]] = []
-    watched: list[bool] = []
-    brought: list[bytes] = []
+    thread = Between()
+    with ExitStack() as stack:
+        outlet = flooded(thread, stack)
+        while thread.posted:
+            assert thread.watched[outlet] is False
+            thread.posted.pop(0)()
+    octets = [data for _, data in thread.brought]
+    assert b"".join(octets) == bytes(range(FRAMES)) and len(octets) > 5 and thread.watched[outlet] is True
 
-    class Between:
-        stall_timeout = 0.0
-        buffer = memoryview(bytearray(1 << 18))
 
-        class driver:  # noqa: N801 - it stands for an object
-            @staticmethod
-            def open(outlet: SocketOutlet, **options: object) -> Lane:
-                return Lane(SimpleNamespace(is_open=False), outlet, None)  # type: ignore[arg-type]
-
-            @staticmethod
-            def bring(lane: Lane, data: bytes | None) -> None:
-                brought.append(data or b"")
-
-        def is_current(self) -> bool:
-            return True
-
-        def post(self, action: Callable[[], None]) -> None:
-            posted.append(action)
-
-        def watch(self, outlet: SocketOutlet, *, reading: bool, writing: bool) -> None:
-            watched.append(reading)
-
-    near, far = socket.socketpair()
-    with near, far:
-        near.setblocking(False)
-        server, client = pair()
-        outlet = SocketOutlet(Between(), near, "peer", server)  # type: ignore[arg-type]
-        client.start()
-        far.sendall(client.take())
-        outlet.readable()
-        far.sendall(FLOOD)
-        outlet.readable()
-        while posted:
-            assert watched[-1] is False
-            posted.pop(0)()
-    assert b"".join(brought) == bytes(range(FRAMES)) and len(brought) > 5 and watched[-1] is True
+def test_of_many_who_flood_one_has_a_portion_in_a_turn() -> None:
+    thread = Between()
+    with ExitStack() as stack:
+        outlets = [flooded(thread, stack) for _ in range(3)]
+        while thread.posted:
+            assert len(thread.posted) == 1
+            before = len(thread.brought)
+            thread.posted.pop(0)()
+            assert len(thread.brought) == before + 1
+    assert [outlet for outlet, _ in thread.brought[3:9]] == outlets * 2
+    for outlet in outlets:
+        assert b"".join(data for each, data in thread.brought if each is outlet) == bytes(range(FRAMES))
 
 
 def test_a_conversation_each_octet_of_which_is_a_frame() -> None:
