@@ -229,7 +229,7 @@ class SocketReactor:
         done = threading.Event()
 
         def drop() -> None:
-            self._door.watch(listener, 0, at_the_door=True)
+            self._door.watch(listener, 0, at_the_door=False)
             listener.close_socket()
             self._listeners.discard(listener)
             done.set()
@@ -267,7 +267,7 @@ class SocketReactor:
 
     def _add(self, listener: Listener) -> None:
         self._listeners.add(listener)
-        self._door.watch(listener, selectors.EVENT_READ, at_the_door=True)
+        self._door.watch(listener, selectors.EVENT_READ, at_the_door=False)
 
     def has_place(self, host: str) -> bool:
         """Whether one more of ``host`` may come in; for its sake somebody else may have to go."""
@@ -328,11 +328,11 @@ class SocketReactor:
 
     def pause(self, listener: Listener, seconds: float) -> None:
         """Accept nothing for a while."""
-        self._door.watch(listener, 0, at_the_door=True)
+        self._door.watch(listener, 0, at_the_door=False)
 
         def resume() -> None:
             if listener in self._listeners:
-                self._door.watch(listener, selectors.EVENT_READ, at_the_door=True)
+                self._door.watch(listener, selectors.EVENT_READ, at_the_door=False)
 
         self.after(seconds, resume)
 
