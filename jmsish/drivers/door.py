@@ -1,10 +1,10 @@
 """The door: connections that were accepted and have not opened have their turns one by one.
 
-The handshakes of one cost some 0.3 ms, with TLS 1 or 2: hundreds that come at once would hold up everybody who is in for
-as long as that takes together. So those at the door are watched by a selector of their own, which the selector of the
-I/O thread sees as one thing that is readable; and when that thread has heard all who are in (and the listening
-sockets, of each of which it accepts one), it hears a few of them. They are called in the order in which they were found
-to have something, each once, before it is looked again who has; so nobody at the door is passed over either.
+The handshakes of one cost some 0.3 ms, with TLS 1 or 2: hundreds that come at once would hold up everybody who is in
+for as long as that takes together. So those at the door are watched by a selector of their own, which the selector of
+the I/O thread sees as one thing that is readable; and when that thread has heard all who are in (and the listening
+sockets, of each of which it accepts one), it hears a few of them. They are called in the order in which they were
+found to have something, each once, before it is looked again who has; so nobody at the door is passed over either.
 
 A selector that cannot be watched by another one (that of Windows) has no door: who is there counts as one who is in.
 """
