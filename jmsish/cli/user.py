@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -154,10 +155,19 @@ def change(path: str, edit: Callable[[Users_], None]) -> None:
 
 
 def ask_password(*, twice: bool) -> str:
-    """From the terminal, unseen; from standard input, its first line, where that is no terminal."""
+    """From the terminal, unseen; from standard input, its first line in UTF-8, where that is no terminal."""
     if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip("\r\n")
-    password = getpass.getpass("Password: ")
-    if twice and getpass.getpass("Again: ") != password:
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", errors="strict")  # whatever the locale: a login is in UTF-8, too
+        try:
+            return sys.stdin.readline().rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise CommandError("the password is not UTF-8") from None
+    try:
+        password = getpass.getpass("Password: ")
+        again = getpass.getpass("Again: ") if twice else password
+    except EOFError:
+        raise CommandError("no password was given") from None
+    if again != password:
         raise CommandError("the two are not the same")
     return password

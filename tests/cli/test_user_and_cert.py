@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import ssl
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from cryptography.hazmat.primitives import serialization
 
 import jmsish
 from jmsish.broker.users_file import parse_users
+from jmsish.cli.parsing import CommandError
+from jmsish.cli.user import ask_password
 
 from .conftest import Complaint, Run
 
@@ -36,6 +40,31 @@ def test_users_are_added_changed_listed_and_removed(tmp_path: Path, run: Run, co
     assert parse_users(path.read_text())["alice"].keys["SCRAM-SHA-256"].text() not in listed
     run("user", "remove", file, "bob")
     assert list(parse_users(path.read_text())) == ["alice"]
+
+
+def test_a_password_is_utf_8_whatever_the_locale(tmp_path: Path, run: Run, complaint: Complaint) -> None:
+    file = str(tmp_path / "users.toml")
+    run("user", "add", file, "alice", *FEW, stdin="p\u00e4ssword\r\n")  # the standard input of `run` is for ASCII
+    assert "right" in run("user", "verify", file, "alice", stdin="p\u00e4ssword\n")
+    latin = complaint("user", "verify", file, "alice", stdin=b"p\xe4ssword\n")
+    assert latin == (1, "jmsish: the password is not UTF-8\n")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_who_types_no_password_hears_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a terminal's input, by Ctrl-D, was a traceback."""
+
+    def ended(prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("getpass.getpass", ended)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    with pytest.raises(CommandError, match="no password was given"):
+        ask_password(twice=True)
 
 
 @pytest.mark.parametrize(
