@@ -93,7 +93,9 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `jmsish.connect` that the command line gives."""
     options: dict[str, Any] = {}
     for name in ("username", "password"):
-        value = getattr(arguments, name) or os.environ.get(f"JMSISH_{name.upper()}")
+        value = getattr(arguments, name)
+        if value is None:
+            value = os.environ.get(f"JMSISH_{name.upper()}") or None  # one that is empty is not set
         if value is not None:
             options[name] = value
     if arguments.client_id:

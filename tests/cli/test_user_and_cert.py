@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives import serialization
 
 import jmsish
 from jmsish.broker.users_file import parse_users
-from jmsish.cli.parsing import CommandError
+from jmsish.cli.main import build_parser
+from jmsish.cli.parsing import CommandError, connection_options, read_target
 from jmsish.cli.user import ask_password
 
 from .conftest import Complaint, Run
@@ -216,3 +217,25 @@ def test_a_broker_for_other_machines_is_refused_in_one_line(complaint: Complaint
     status, said = complaint("broker", "--host", "0.0.0.0", "--port", "0")
     assert status == 1 and said.count("\n") == 1
     assert "no users" in said and "no TLS" in said and "--allow-insecure" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "password"),
+    [
+        ((), None, "of-the-url"),
+        ((), "", "of-the-url"),
+        ((), "of-the-variable", "of-the-variable"),
+        (("--password", "given"), "of-the-variable", "given"),
+        (("--password", ""), "of-the-variable", ""),
+    ],
+)
+def test_whose_password_counts(
+    arguments: tuple[str, ...], environment: str | None, password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command line's, else the variable's unless it is empty, else that of the URL."""
+    monkeypatch.delenv("JMSISH_PASSWORD", raising=False)
+    if environment is not None:
+        monkeypatch.setenv("JMSISH_PASSWORD", environment)
+    url = "amqp://alice:of-the-url@localhost"
+    given = build_parser().parse_args(["doctor", url, *arguments])
+    assert read_target(url, connection_options(given)).password == password
