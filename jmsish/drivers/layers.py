@@ -79,7 +79,7 @@ class Stack:
 
     @property
     def ended(self) -> bool:
-        return self._upper.ended
+        return self._upper.ended or (self._lower.ended and not self._upper.unread)
 
     @property
     def unread(self) -> bool:

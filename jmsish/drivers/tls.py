@@ -25,7 +25,8 @@ class TlsCodec:
     """
 
     ended = False
-    """Never: of a peer that closes, the end of its socket follows and is what counts."""
+    """The peer has said ``close_notify``: what comes behind it is to be ignored (RFC 8446, 6.1), and its socket may
+    stay open until it has heard ours."""
     is_secure = True
     unread = False
     """Never: all that is complete is given at once."""
@@ -74,8 +75,9 @@ class TlsCodec:
             except ssl.SSLWantReadError:
                 break
             except ssl.SSLZeroReturnError:
-                break  # the peer closes; the end of the socket follows and is what counts
+                part = b""
             if not part:
+                self.ended = True
                 break
             parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)

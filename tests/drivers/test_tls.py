@@ -91,6 +91,18 @@ def test_two_threads_at_one_codec() -> None:
     assert server.receive(sent) == b"z" * 500_000
 
 
+def test_a_peer_that_says_it_closes_is_at_its_end() -> None:
+    server, client = codecs(server_context(), client_context())
+    shake(server, client)
+    server.send(b"last")
+    assert not client.ended
+    server.close()
+    assert client.receive(server.take()) == b"last" and client.ended
+    assert client.receive(b"more, which is ignored") == b""
+    client.send(b"our side is open")
+    assert server.receive(client.take()) == b"our side is open" and not server.ended
+
+
 def test_a_damaged_record() -> None:
     server, client = codecs(server_context(), client_context())
     shake(server, client)
@@ -216,6 +228,20 @@ def test_a_client_that_never_begins_is_given_up(tls: Wire) -> None:
     tls.reactor.handshake_timeout = 0.02
     with socket.create_connection(("127.0.0.1", tls.port), timeout=PATIENCE) as client:
         assert rest(client) == b""
+
+
+def test_a_client_that_says_it_closes_is_at_its_end(tls: Wire) -> None:
+    """It may keep its socket until it has heard the same of us, and would have kept its connection so long."""
+    codec = TlsCodec(client_context(), server_hostname="localhost")
+    with socket.create_connection(("127.0.0.1", tls.port), timeout=PATIENCE) as client:
+        codec.start()
+        heard = b""
+        while not heard:
+            client.sendall(codec.take())
+            heard = codec.receive(client.recv(4096))
+        codec.close()
+        client.sendall(codec.take())
+        rest(client)
 
 
 def test_a_client_that_leaves_during_the_handshake(tls: Wire) -> None:

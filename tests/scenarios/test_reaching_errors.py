@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import trustme
 
 import jmsish
 from jmsish.broker import read_bearer
+from jmsish.drivers.tls import TlsCodec
 from jmsish.testing import cut
 from tests.cli import servers
 
@@ -52,6 +55,39 @@ async def test_another_server_is_told_with_its_stage(face: Face, scheme: str, se
         error = await outcome(face.connect(f"{scheme}://{place}", connect_timeout=patience))
     assert isinstance(error, jmsish.ConnectionLostError)
     assert place in str(error) and told in str(error)
+
+
+@pytest.fixture
+def says_it_closes(tmp_path: Path) -> Iterator[str]:
+    """A server that ends its TLS by the book after the first words, and waits until the peer ends the socket."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+
+    def serve() -> None:
+        client, _ = listener.accept()
+        codec = TlsCodec(context, server_side=True)
+        with suppress(OSError), client:
+            heard = b""
+            while not heard:
+                heard = codec.receive(client.recv(4096))
+                client.sendall(codec.take())
+            codec.close()
+            client.sendall(codec.take())
+            while client.recv(4096):
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"amqps://localhost:{listener.getsockname()[1]}?jms.tls_ca={tmp_path / 'ca.pem'}"
+
+
+@tcp_only
+async def test_a_peer_that_ends_its_tls_is_not_waited_for(face: Face, says_it_closes: str) -> None:
+    """RFC 8446, 6.1: nothing comes behind a close_notify, though the socket is open."""
+    error = await outcome(face.connect(says_it_closes, connect_timeout=10))
+    assert "the peer closed the socket in the middle of the protocol handshake" in str(error)
 
 
 async def mended(face: Face, connection: Any) -> None:
