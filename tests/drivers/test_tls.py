@@ -316,3 +316,11 @@ def test_a_key_that_is_encrypted_asks_no_terminal_and_says_what_is_wrong(tmp_pat
         with pytest.raises(ValueError, match=f"certificate='.*both.pem': {said[password]}") as caught:
             make()
         assert "wrong" not in str(caught.value)
+
+
+def test_a_client_does_not_shake_hands_again_and_again(tmp_path: Path) -> None:
+    """OpenSSL before 3 would let one of TLS 1.2, and each time costs a server ten times what it costs the client."""
+    file = tmp_path / "server.pem"
+    authority().issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(file))
+    context = tls_contexts.server_context(str(file))
+    assert context.options & ssl.OP_NO_RENEGOTIATION and context.minimum_version == ssl.TLSVersion.TLSv1_2
