@@ -82,6 +82,8 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
 Kinds = Sequence[Kind[Any]]
 
 
+MOST_COLUMNS: Final = 256
+"""Attributes that a QUERY may ask for, each of every entity; all kinds together have half as many."""
 LARGEST_REQUEST: Final = 1 << 20
 """Octets. A request is done in one piece, and this one takes most of a second: ten thousand bindings by a REBIND."""
 
@@ -317,6 +319,8 @@ def _wanted_attributes(body: Any) -> tuple[str, ...]:
     wanted = body.get("attributeNames", ()) if isinstance(body, dict) else ()
     if not isinstance(wanted, (list, tuple)) or not all(isinstance(name, str) for name in wanted):
         raise Refused(BAD_REQUEST, f"attributeNames must be a list of names, not {wanted!r}")
+    if len(wanted) > MOST_COLUMNS:
+        raise Refused(BAD_REQUEST, f"attributeNames has {len(wanted)} names, where {MOST_COLUMNS} are the most")
     return tuple(wanted)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jmsish.broker.link_policy import check_management, may_send, shortened
 from jmsish.broker.management import answer
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("jmsish.broker")
 _PRIORITY = 4
+
+MOST_UNREAD: Final = 1 << 24
+"""With so many octets in the queue where answers go, there are no more of them: a request of a hundred octets may ask
+for a megabyte, and who asks on and on and reads nothing has no part of the memory that grows."""
 
 
 class ManagementNode:
@@ -64,7 +68,7 @@ class ManagementNode:
         queue = connection.answers.get(reply_to)
         if (queue is None or queue.deleted) and may_send(connection, reply_to):
             queue = self._broker.router.queues.get(reply_to)
-        if queue is None or queue.refusal(1, len(octets)) is not None:
+        if queue is None or queue.octets > MOST_UNREAD or queue.refusal(1, len(octets)) is not None:
             _log.info("an answer of the management node has no way to %r and is dropped", shortened(reply_to))
             return
         queue.append(octets, _PRIORITY)

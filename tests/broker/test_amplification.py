@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from jmsish.broker import choosing
+from jmsish.broker import choosing, management_links
 from jmsish.broker.broker import BURIALS_A_STEP, SEARCHES_A_STEP
 from jmsish.broker.consumers import Turns
 from jmsish.broker.deadletters import ERROR, LONGEST_ERROR
 from jmsish.broker.intake import LONGEST_BEGINNING
-from jmsish.broker.management import LARGEST_REQUEST
+from jmsish.broker.management import LARGEST_REQUEST, MOST_COLUMNS
 from jmsish.broker.notes import LEAST_WEIGHT, MOST_ADDED, MOST_DEFAULT_NOTES, MOST_WITH_DEFAULT_NOTES
 from jmsish.broker.selectors import MOST_OF_A_CONNECTION, MOST_STRUCTURE, structure_of
 from jmsish.engine.codec import message_annotations_at, split_header
-from jmsish.engine.outcomes import ACCEPTED, CONTROL_LIMIT, AmqpError, Modified, Rejected
+from jmsish.engine.outcomes import ACCEPTED, CONTROL_LIMIT, AmqpError, Modified, Rejected, Target
 from jmsish.engine.selecting import MOST_PROPERTIES
 from jmsish.engine.values import encode, encode_described, encode_map, encode_string, encode_symbol
 from jmsish.types import Described, Int, Symbol, ULong
-from tests.broker.test_management import ask
+from tests.broker.test_management import ask, request
 from tests.broker.world import Peer, Receiver, Sender, World, in_transaction, message
 
 LIMIT = "amqp:resource-limit-exceeded"
@@ -319,6 +319,32 @@ def test_a_large_control_message_is_not_read() -> None:
     peer.world.run()
     assert controller.error is not None and controller.error.condition == "amqp:decode-error"
     assert f"where {CONTROL_LIMIT} are the most" in str(controller.error)
+
+
+def test_a_query_for_a_hundred_thousand_attributes_is_not_done() -> None:
+    """Each of them is a cell in the row of each entity."""
+    world = World()
+    for names, expected in ((["x"] * MOST_COLUMNS, 200), (["x"] * (MOST_COLUMNS + 1), 400)):
+        status, description, _ = ask(world, "QUERY", "org.amqp.management", {"attributeNames": names})
+        assert status == expected
+    assert f"where {MOST_COLUMNS} are the most" in description
+
+
+def test_answers_that_nobody_reads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred octets ask for a megabyte: who asks on and on, and takes nothing, is given no more."""
+    monkeypatch.setattr(management_links, "MOST_UNREAD", 10_000)
+    world = World()
+    peer = world.connect()
+    answers = peer.receiver("$management", target=Target(address="back"))
+    sender = peer.sender("$management")
+    for _ in range(100):
+        sender.send_octets(request("QUERY", "org.amqp.management", {"attributeNames": []}), settled=True)
+    queue = peer.connection.answers["back"]
+    assert 10_000 < queue.octets < 20_000
+    answers.flow(1000)
+    assert answers.take() and queue.octets == 0
+    sender.send_octets(request("QUERY", "org.amqp.management", {"attributeNames": []}), settled=True)
+    assert answers.take()
 
 
 # --- what stays
