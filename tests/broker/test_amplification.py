@@ -342,7 +342,8 @@ def test_answers_that_nobody_reads_are_bounded(monkeypatch: pytest.MonkeyPatch) 
     queue = peer.connection.answers["back"]
     assert 10_000 < queue.octets < 20_000
     answers.flow(1000)
-    assert answers.take() and queue.octets == 0
+    answers.accept(answers.take())
+    assert queue.octets == 0
     sender.send_octets(request("QUERY", "org.amqp.management", {"attributeNames": []}), settled=True)
     assert answers.take()
 
