@@ -288,6 +288,10 @@ class BrokerLife:
         """The connections that are open, as they are at this moment."""
         return self._call(self._core.connections)
 
+    def _explained(self) -> int:
+        """About how many blocks of memory its connections, links, queues and messages are made of."""
+        return self._call(self._core.explained)
+
     def _call(self, function: Callable[[], _T]) -> _T:
         return self._driver.call(function)
 

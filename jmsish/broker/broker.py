@@ -26,6 +26,7 @@ from jmsish.broker.consumers import serve
 from jmsish.broker.denials import Denials
 from jmsish.broker.exchanges import NAMELESS, Exchange
 from jmsish.broker.greeting import CAPABILITIES, describe
+from jmsish.broker.holdings import blocks_of
 from jmsish.broker.imitation import LOST, ImitatingConnection, ImitatingRouter, LosingSettlement, imitation_of
 from jmsish.broker.management_links import ManagementNode
 from jmsish.broker.order import Entry
@@ -272,6 +273,10 @@ class Broker:
     def connections(self) -> list[ConnectionView]:
         """The open connections."""
         return [ConnectionView(connection) for connection in self.opened_connections()]
+
+    def explained(self) -> int:
+        """About how many blocks of memory its contents are made of."""
+        return blocks_of(self._connections, self.router.queues.values())
 
     # --- asked by the rooms of the broker
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jmsish
+from jmsish.cli.collector import LOOK, Collector
 from jmsish.cli.parsing import CommandError, OneLineParser, UsageError, add_command, note, port
 from jmsish.cli.policy import check
 from jmsish.drivers.descriptors import raise_limit
@@ -102,8 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
         for listener in broker.listeners:
             role = "" if listener.role == "normal" else f" for {listener.role}"
             print(f"listening on {listener.url}{role}", flush=True)
-        while not stopped.wait(3600):
-            pass
+        with Collector(broker._explained) as collector:
+            while not stopped.wait(LOOK):
+                collector.look()
     return 0
 
 

@@ -20,7 +20,7 @@ from jmsish.broker.network.ingress import Ingress
 from jmsish.broker.network.linkroutes import Through
 from jmsish.broker.network.management import ask
 from jmsish.broker.network.opening import opened
-from jmsish.broker.network.passage import Copy, Passage
+from jmsish.broker.network.passage import Copy, Passage, forget_copies
 from jmsish.broker.network.reach import RingError
 from jmsish.broker.network.relay import RelaySession
 from jmsish.broker.network.relay_ends import RelayIn
@@ -225,6 +225,7 @@ class RouterConnection(Guest):
         if session in self.sessions:
             self.sessions.remove(session)
             session.context.clear()
+            forget_copies(session)
             session.end()
             self.touched()
 
@@ -369,6 +370,7 @@ class RouterConnection(Guest):
         self._graces = [(due, egress) for due, egress in self._graces if egress.link.session is not session]
         for egress in graces:
             egress.give_back()
+        forget_copies(session)
         self._parting.ended(session)
 
     def end(self, reason: str = "the connection was lost") -> None:

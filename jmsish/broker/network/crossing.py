@@ -54,6 +54,12 @@ class Crossing(Copy):
                 self.sender.tell(source, state, True)
             self._finish(source)
 
+    def forget(self) -> None:
+        """Nothing is said of it any more."""
+        if self.source is not None:
+            self.source.context = self.source = self.delivery = None
+            self.over = True
+
     def settle(self) -> None:
         """The sender has settled, having heard the outcome (where the receiver settles second)."""
         source, delivery = self.source, self.delivery

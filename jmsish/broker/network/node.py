@@ -22,6 +22,7 @@ from jmsish.broker.admission import Admission
 from jmsish.broker.authentication import Authentication
 from jmsish.broker.denials import Denials
 from jmsish.broker.greeting import REFUSED_PROPERTY, describe
+from jmsish.broker.holdings import blocks_of
 from jmsish.broker.link_policy import TOLD_EACH, is_told, shortened
 from jmsish.broker.network.address import Address
 from jmsish.broker.network.connection import RouterConnection
@@ -252,6 +253,10 @@ class RouterNode:
             elif not done.cancelled():
                 waiting.append((is_so, done))
         self._expected = waiting
+
+    def explained(self) -> int:
+        """About how many blocks of memory its contents are made of."""
+        return blocks_of(self._connections)
 
     def connections(self) -> list[ConnectionView]:
         """The open connections."""

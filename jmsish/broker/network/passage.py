@@ -28,6 +28,7 @@ from jmsish.engine.streaming import STREAM_FRAME, IncomingStream, OutgoingStream
 if TYPE_CHECKING:
     from jmsish.broker.network.egress import Egress
     from jmsish.engine.delivery import Delivery
+    from jmsish.engine.session import EngineSession
 
 _NOTHING = memoryview(b"")
 
@@ -81,6 +82,10 @@ class Copy:
     def lost(self) -> None:
         """The way of it is gone."""
         self.passage.lost(self)
+
+    def forget(self) -> None:
+        """Nothing is said of it any more."""
+        self.passage.forget()
 
 
 class Passage:
@@ -268,10 +273,30 @@ class Passage:
             self.incoming.drop()
             self.sender.took()
         self.sender.finished(self)
-        # Nothing is said of them any more, so they need not wait for the collector of garbage to find the ring.
+        self._part()
+
+    def forget(self) -> None:
+        """Its session is gone: nobody is told anything of it any more."""
+        if self.finished:
+            return
+        self.finished = True
+        if self.incoming is not None:
+            self.incoming.drop()
+        self._part()
+
+    def _part(self) -> None:
+        """Nothing is said of them any more, so they need not wait for the collector of garbage to find the ring."""
         for copy in self.copies:
             copy.delivery = copy.stream = None
         self.copies = ()
         if self.delivery.complete:
             self.delivery.context = None
         del self.delivery  # of one that is not complete the rest still finds this, and that it is over
+
+
+def forget_copies(session: EngineSession) -> None:
+    """A session of a link route is gone, and with it what becomes of the messages that left on it."""
+    for delivery in session.outgoing.values():
+        copy = delivery.context
+        if isinstance(copy, Copy):
+            copy.forget()

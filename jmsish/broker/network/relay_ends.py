@@ -243,7 +243,9 @@ class RelayIn:
         """Nothing more comes through here."""
         self.over = True
         self._abort_partial()
-        self.waiting.clear()
+        waiting, self.waiting = self.waiting, deque()
+        for passage in waiting:
+            passage.forget()
 
     def _abort_partial(self) -> None:
         partial, self.partial = self.partial, None
