@@ -180,6 +180,8 @@ class Level:
 
     def let_go(self) -> None:
         """Its queue is deleted: what somebody has in hand still knows its place, and nothing is found by it here."""
+        for block in self.blocks.values():
+            block.slots = []
         self.blocks.clear()
         del self.tail
 

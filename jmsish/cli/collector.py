@@ -5,12 +5,12 @@ objects that refer to each other. From time to time that looks at all objects th
 a tenth of a second or two with five thousand connections. The broker leaves no rings behind, so nearly always there is
 nothing to be found; but an authenticator or a library may.
 
-So what is there at the start, and what has outlived a collection, is put aside (``gc.freeze``): a collection looks at
-what was made since the last one or two, some thousand objects at most, and takes less than a millisecond. A ring that was
-soon dropped is found by that. One that lived longer stays, and the net for it is to look from time to time how much
-memory there is beside what the broker's connections, links and messages explain. Where that is too much, everything is
-looked at after all: in a quiet moment, or at four times as much in any. What turns out to be no garbage is not looked
-for again: from then on twice as much may be unexplained.
+So what is there at the start, and what has outlived a collection or two, is put aside (``gc.freeze``): a collection
+looks at what was made since the last one, which takes well under a millisecond, and a few where a queue has just been
+filled. A ring that was soon dropped is found by that. One that lived longer stays, and the net for it is to look from
+time to time how much memory there is beside what the broker's connections, links and messages explain. Where that is
+too much, everything is looked at after all: in a quiet moment, or at four times as much in any. What turns out to be
+no garbage is not looked for again: from then on twice as much may be unexplained.
 
 All this is the process's own affair, so an embedded broker does nothing of the kind.
 """
@@ -34,9 +34,9 @@ __all__ = ["Collector"]
 _log = logging.getLogger("jmsish.broker")
 
 THRESHOLDS: Final = (500, 2, 10)
-"""Of the generations: new objects from one collection of the youngest to the next, and such collections from one of the
-middle one to the next. Survivors of that one are put aside, so that the oldest has none. So few, because an object may be
-a piece of a queue, with two hundred messages to be looked at."""
+"""Of the generations: so many new objects from one collection of the youngest to the next, and two of these from one of
+the middle one to the next. What survives that is put aside, so the oldest never has any. So few, because one object may
+be a block of a queue, with a hundred messages to be looked at."""
 
 LOOK: Final = 30.0
 """Seconds between two looks at what is unexplained."""

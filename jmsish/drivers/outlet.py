@@ -281,7 +281,7 @@ class SocketOutlet:
         if self._broken:
             return
         self._broken = True
-        _log.debug("the connection from %s failed: %s", self.peer, error)
+        _log.debug("the connection from %s failed: %s", self.peer, str(error))
         self._pending.clear()
         if self._lane is not None:
             self._reactor.driver.bring(self._lane, b"")
