@@ -1,8 +1,9 @@
-"""A message that has crossed leaves nothing behind that only the collector of garbage could find."""
+"""What has crossed a router, or gone from it, leaves nothing that only the collector of garbage could find."""
 
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -57,3 +58,69 @@ def test_a_message_over_a_link_route_leaves_no_garbage() -> None:
     assert len(arrived) == FEW - 1
     del arrived
     assert gc.collect() == 0
+
+
+def living() -> Counter[str]:
+    """What there is of routers and brokers, by kind, garbage that was not collected included."""
+    kinds = (type(each) for each in gc.get_objects())
+    return Counter(kind.__qualname__ for kind in kinds if kind.__module__.startswith("jmsish.broker"))
+
+
+@pytest.mark.usefixtures("_uncollected")
+@pytest.mark.parametrize("end", ["close", "cut", "killed by the router"])
+@pytest.mark.parametrize("settles", [True, False])
+@pytest.mark.parametrize("where", ["orders", "work.orders"])
+def test_a_client_that_has_gone_leaves_nothing_at_any_router(where: str, settles: bool, end: str) -> None:
+    """Neither its connection, nor its links, nor those made for it on the way, nor what was under way."""
+    network = Network("INT.A-INT.B", routes={"work.": ("INT.B", "store")})
+
+    def happen() -> None:
+        peers = [network.connect("INT.A"), network.connect("INT.B")]
+        sender, receiver = peers[0].sender(where), peers[1].receiver(where, credit=FEW)
+        for body in ("small", LARGE):
+            sender.send(body, run=False)
+        sender.send("settled", settled=True)
+        if settles:
+            receiver.accept(receiver.take())
+        for peer in peers:
+            if end == "close":
+                peer.close()
+            elif end == "cut":
+                peer.cut()
+            else:
+                peer.connection.close(None)
+                network.run()
+            peer.connection.receive_eof()
+            network.run()
+        for peer in peers:
+            del peer.connection  # of the test's own rings nobody is to ask
+        network.peers.clear()
+        network.wires = [wire for wire in network.wires if not wire.near.ended]
+        network.named.clear()
+        for broker in network.brokers.values():
+            for view in broker.queues():
+                view.purge()
+        network.advance(3)
+
+    happen()
+    gc.collect()
+    before = living()
+    happen()
+    assert living() - before == Counter()
+
+
+@pytest.mark.usefixtures("_uncollected")
+def test_a_neighbour_that_comes_and_goes_leaves_nothing() -> None:
+    network = Network("INT.A-INT.B")
+
+    def happen() -> None:
+        network.wire("INT.A", "INT.B").cut()
+        network.run()
+        network.advance(3)
+        network.wires = [wire for wire in network.wires if not wire.near.ended]
+
+    happen()
+    gc.collect()
+    before = living()
+    happen()
+    assert living() - before == Counter()
