@@ -233,7 +233,8 @@ class HeadersTable(Table):
         self._any: PersistentMap[_Bounds] = PersistentMap()
         self._names: PersistentMap[int] = PersistentMap()
         """How many bindings ask about each."""
-        self._read: Reader = reader(frozenset())
+        self._read: Reader | None = None
+        """Made for the first message: it knows all names, and of bindings there may come thousands before that."""
 
     def _index_into(self, table: HeadersTable, bound: Bound, add: bool) -> None:
         criteria = bound.asked.criteria
@@ -275,11 +276,18 @@ class HeadersTable(Table):
 
     def _read_into(self, table: HeadersTable) -> None:
         same = table._names.size == self._names.size
-        table._read = self._read if same else reader(frozenset(name for name, _ in table._names.items()))
+        table._read = self._read if same else None
+
+    def _values_of(self, payload: bytes) -> dict[str, Any]:
+        """The properties of a message that some binding asks about."""
+        read = self._read
+        if read is None:
+            read = self._read = reader(frozenset(name for name, _ in self._names.items()))
+        return read(payload)
 
     def match(self, key: str, payload: bytes) -> Match:
         """What the properties of a message lead to."""
-        values = self._read(payload)
+        values = self._values_of(payload)
         asked = tuple(values.items())
         match = self.cache.get(asked)
         if match is None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from jmsish.broker import choosing, management_links
+from jmsish.broker import choosing, management_links, tables
 from jmsish.broker.broker import BURIALS_A_STEP, SEARCHES_A_STEP
 from jmsish.broker.consumers import Turns
 from jmsish.broker.deadletters import ERROR, LONGEST_ERROR
+from jmsish.broker.headers import reader
 from jmsish.broker.intake import LONGEST_BEGINNING
 from jmsish.broker.management import LARGEST_REQUEST, MOST_COLUMNS
 from jmsish.broker.notes import LEAST_WEIGHT, MOST_ADDED, MOST_DEFAULT_NOTES, MOST_WITH_DEFAULT_NOTES
@@ -410,3 +411,22 @@ def test_messages_that_a_sender_never_settles_end_its_session() -> None:
     (error,) = peer.ended
     assert error is not None and error.condition == LIMIT
     assert "has sent 11 messages and not settled them, where 10 may be" in str(error)
+
+
+def test_names_of_headers_bindings_are_gathered_for_a_message_and_not_for_each_binding(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty thousand names gathered anew for each of two thousand bindings took six milliseconds a binding."""
+    made: list[int] = []
+    monkeypatch.setattr(tables, "reader", lambda names: made.append(len(names)) or reader(names))
+    world.broker.declare_queue("q")
+    for number in range(50):
+        binding = {"exchange": "amq.match", "queue": "q", "key": f"{number}",
+                   "arguments": {"x-match": "any", f"h{number}": 1}}  # fmt: skip
+        assert ask(world, "CREATE", "binding", binding)[0] == 201
+    assert not made
+    sender = world.connect().sender("amq.match")
+    properties = encode_described(0x74, encode({"h7": 1}))
+    for _ in range(3):
+        assert sender.send_octets(properties + message("m")) == [ACCEPTED]
+    assert made == [50] and world.queue().depth == 3

@@ -316,7 +316,7 @@ def test_an_unbound_name_is_looked_for_no_more(wiring: Wiring, exchange: Exchang
     wiring.bind(exchange, "q0", "", {"x-match": "all", "a": 1})
     wiring.bind(exchange, "q1", "", {"x-match": "any", "b": 1})
     wiring.unbind(exchange, "q0")
-    assert exchange.table._read(bearing(a=1, b=1)) == {"b": 1}  # type: ignore[attr-defined]
+    assert exchange.table._values_of(bearing(a=1, b=1)) == {"b": 1}  # type: ignore[attr-defined]
 
 
 def test_long_values_are_matched_and_not_remembered(wiring: Wiring, exchange: Exchange) -> None:
