@@ -240,6 +240,15 @@ def test_a_session_of_a_connection_that_goes_on() -> None:
     leaves_nothing(lambda: room.say(connection, begin + LINKS + detach(77), write("end")))  # which we have ended
 
 
+def test_a_session_too_many() -> None:
+    room = Room({"vhosts": {"$default": {"max_sessions": 1}}})
+    connection = room.connect()
+    room.say(connection, opening("c"))
+    begin = write("begin", 1, next_outgoing_id=0, incoming_window=9, outgoing_window=9)
+    leaves_nothing(lambda: room.say(connection, begin, write("end", 1)))
+    assert connection.census()[0] == 1 and not connection.ended
+
+
 def test_a_transaction_that_is_discharged() -> None:
     room = Room({"policy": {"transaction_timeout": 60}})
     connection = room.connect()
@@ -328,11 +337,12 @@ def test_exchanges_and_bindings_that_go() -> None:
     def happen() -> None:
         nonlocal number
         exchange = room.broker.declare_exchange("x", "topic").exchange
-        for key in ("a.*", "#"):
+        for key in ("a.*", "b.*"):
             exchange.bind(room.broker.router.queues["q"], key)
-        room.say(connection, sender("x/a.b") + transfer(number, settled=True) + detach(0))
-        number += 1
-        exchange.unbind(room.broker.router.queues["q"], "#")
+        for key in ("a.b", "b.a"):  # which lead to one binding each
+            room.say(connection, sender(f"x/{key}") + transfer(number, settled=True) + detach(0))
+            number += 1
+        exchange.unbind(room.broker.router.queues["q"], "a.*")
         del exchange
         room.broker.delete_exchange("x")
         room.broker.queue("q").purge()
