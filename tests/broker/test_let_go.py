@@ -12,6 +12,7 @@ from jmsish.broker import Broker
 from jmsish.broker.connection import ServerConnection
 from jmsish.engine.outcomes import Declare, Discharge, encode_control
 from tests.bench.herd import CLOSE, HUGE, opening
+from tests.broker.policies import config
 from tests.broker.world import Clock
 from tests.wire.frames import RECEIVER, SENDER, composite, wrap, write
 
@@ -241,7 +242,7 @@ def test_a_session_of_a_connection_that_goes_on() -> None:
 
 
 def test_a_session_too_many() -> None:
-    room = Room({"vhosts": {"$default": {"max_sessions": 1}}})
+    room = Room(config(max_sessions=1))
     connection = room.connect()
     room.say(connection, opening("c"))
     begin = write("begin", 1, next_outgoing_id=0, incoming_window=9, outgoing_window=9)
@@ -293,9 +294,9 @@ def test_a_login_that_is_refused_left_or_ends_without_an_open(mechanism: str, re
     leaves_nothing(happen)
 
 
-@pytest.mark.parametrize("config", [{"policy": {"max_connections": 1}}, {"vhosts": {"shop": {}}}])
-def test_a_connection_that_policy_refuses(config: dict[str, object]) -> None:
-    room = Room(config)
+@pytest.mark.parametrize("policy", [{"policy": {"max_connections": 1}}, {"vhosts": {"shop": {}}}])
+def test_a_connection_that_policy_refuses(policy: dict[str, object]) -> None:
+    room = Room(policy)
     kept = room.connect()
 
     def happen() -> None:
