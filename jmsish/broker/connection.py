@@ -150,8 +150,6 @@ class ServerConnection(Guest, Temporaries):
             self._sessions.remove(session)
             session.end()
             self._lose_session(session)
-        else:
-            self._parting.ended(session)
 
     def _attached(self, link: Link) -> None:
         if self.ended or link.session.silent:
