@@ -146,7 +146,7 @@ class Approach:
         except TimeoutError:
             raise Stop(f"the TLS handshake was not finished within {self.patience:g} s", self._plain_advice()) from None
         except (ssl.SSLError, OSError) as error:
-            why = getattr(error, "reason", None) or error
+            why = sentence(error, b"") if isinstance(error, ssl.SSLError) else error.strerror or error
             raise Stop(f"the TLS handshake failed: {why}", self._plain_advice()) from None
 
     def _look_at_alert(self, error: Exception) -> None:
