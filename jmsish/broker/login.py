@@ -43,6 +43,12 @@ class Login:
     def __init__(self, connection: Guest) -> None:
         self._connection = connection
 
+    @property
+    def crowd(self) -> str:
+        """Whose attempts these are: those of a host; of nobody, inside the process."""
+        connection = self._connection
+        return "" if connection.is_trusted else crowd_of(connection.peer)
+
     def asked(self, question: Question) -> None:
         """The exchange waits for this: the driver asks it, with nothing held."""
         if self._is_crowded():
@@ -67,7 +73,7 @@ class Login:
         if self._is_crowded():
             verdict = CROWDED
         elif not connection.is_trusted and verdict.code == REFUSED:
-            due = broker.slowing.judged(crowd_of(connection.peer), verdict.identity is not None, now)
+            due = broker.slowing.judged(self.crowd, verdict.identity is not None, now)
         if verdict.identity is None:
             # The name that was tried is not told: people type passwords there.
             more = broker.told.more("login", now)
@@ -81,7 +87,7 @@ class Login:
     def _is_crowded(self) -> bool:
         connection = self._connection
         broker = connection.broker
-        return not connection.is_trusted and broker.slowing.is_crowded(crowd_of(connection.peer), broker.now())
+        return not connection.is_trusted and broker.slowing.is_crowded(self.crowd, broker.now())
 
     def _tell(self, answer: bytes | Verdict) -> None:
         self._connection.engine.decide(answer)

@@ -41,6 +41,10 @@ class ServerConnection(Protocol):
 class Login(Protocol):
     """Whom a question was asked for."""
 
+    @property
+    def crowd(self) -> str:
+        """Those who wait for their turn together: a host."""
+
     def answered(self, answer: bytes | Verdict) -> None: ...
 
 

@@ -31,7 +31,7 @@ class Errands:
         """Take over what there is, under the broker's lock."""
         questions, dials = broker.questions, broker.dials
         for connection, question in questions:
-            self._asking.ask(partial(self._answer, connection, question))
+            self._asking.ask(partial(self._answer, connection, question), connection.login.crowd)
         for dial in dials:
             self._asking.ask(partial(self.dialler, dial))
         questions.clear()

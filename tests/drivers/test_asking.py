@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from functools import partial
 
 import pytest
 
 import jmsish
-from jmsish.drivers.asking import Asking
+from jmsish.drivers.asking import _OF_ONE, Asking
 
 from .conftest import PATIENCE, Wire
 
@@ -92,6 +93,47 @@ def test_many_questions_have_few_threads_and_all_are_asked() -> None:
     asking.stop()
     asking.ask(question)
     assert not asking._waiting
+
+
+def test_who_asks_much_has_nobody_else_wait() -> None:
+    """A host that began a thousand logins at once had those of all others wait behind them."""
+    asking, begun, go, other = Asking("test"), threading.Semaphore(0), threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.release()
+        assert go.wait(PATIENCE)
+
+    for _ in range(100):
+        asking.ask(slow, "a crowd")
+    for _ in range(_OF_ONE):
+        assert begun.acquire(timeout=PATIENCE)
+    asking.ask(other.set, "somebody else")
+    assert other.wait(PATIENCE)
+    assert not begun.acquire(blocking=False)
+    go.set()
+    for _ in range(100 - _OF_ONE):
+        assert begun.acquire(timeout=PATIENCE)
+    asking.stop()
+
+
+def test_all_who_ask_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jmsish.drivers.asking._THREADS", 1)
+    asking, asked = Asking("test"), list[str]()
+    begun, go, done = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        assert go.wait(PATIENCE)
+
+    asking.ask(slow, "a")
+    assert begun.wait(PATIENCE)
+    for name in ("a1", "a2", "a3", "b1", "c1", "b2"):
+        asking.ask(partial(asked.append, name), name[0])
+    asking.ask(done.set, "a")
+    go.set()
+    assert done.wait(PATIENCE)
+    assert asked == ["a1", "b1", "c1", "a2", "b2", "a3"]
+    asking.stop()
 
 
 def test_a_question_that_raises_ends_no_thread(caplog: pytest.LogCaptureFixture) -> None:

@@ -25,6 +25,7 @@ class ToyConnection:
         self.certificate: Mapping[str, Any] | None = None
         self.exposed = False
         self.login = self
+        self.crowd = peer.rpartition(":")[0]
         self.peer = peer
         self.name = ""
         self.closed = False
