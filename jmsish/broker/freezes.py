@@ -93,9 +93,9 @@ class Freezes:
         if freeze.state == WAITING:
             if self._waits_for_itself(freeze):
                 at = "" if freeze.gate is None else freeze.gate.name
-                error = FreezeReentryError(f"who holds {at!r} waits for what is held here: both would wait for ever")
-                self.fail(freeze, error)
-                raise error
+                why = f"who holds {at!r} waits for what is held here: both would wait for ever"
+                self.fail(freeze, FreezeReentryError(why))
+                raise FreezeReentryError(why)  # another: what is raised refers to this frame, and so to the freeze
             self._limit(timeout, lambda: self.fail(freeze, _late(freeze.names, timeout)))
         return freeze
 

@@ -121,7 +121,15 @@ def answer(
 
 def _outcome(done: Future[Answer]) -> Answer:
     error = done.exception()
-    return done.result() if error is None else _sorry(error)
+    if error is None:
+        return done.result()
+    said = _sorry(error)
+    # It has been told. The frames it came through refer to who keeps it: a ring that only the collector would find.
+    told: BaseException | None = error
+    while told is not None:
+        told.__traceback__ = None
+        told = told.__context__
+    return said
 
 
 _STATUSES: Final[tuple[tuple[type[Exception], int], ...]] = (

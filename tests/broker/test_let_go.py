@@ -10,9 +10,11 @@ import pytest
 
 from jmsish.broker import Broker
 from jmsish.broker.connection import ServerConnection
+from jmsish.broker.management import answer
 from jmsish.engine.outcomes import Declare, Discharge, encode_control
 from tests.bench.herd import CLOSE, HUGE, opening
 from tests.broker.policies import config
+from tests.broker.test_management import request
 from tests.broker.world import Clock
 from tests.wire.frames import RECEIVER, SENDER, composite, wrap, write
 
@@ -349,6 +351,23 @@ def test_exchanges_and_bindings_that_go() -> None:
         room.broker.queue("q").purge()
 
     leaves_nothing(happen)
+
+
+REFUSED = [
+    ("CREATE", {"exchange": "orders", "queue": "nowhere"}),
+    ("CREATE", {"exchange": "orders", "queue": "q", "arguments": {"x-match": "all"}}),
+    ("CREATE", {"exchange": "orders", "queue": "q", "arguments": {"x-filter-jms-selector": "a ="}}),
+    ("CREATE", {"exchange": "orders", "queue": "q", "arguments": 5}),
+    ("DELETE", {"exchange": "orders", "queue": "q", "key": "none"}),
+]
+
+
+@pytest.mark.parametrize(("operation", "body"), REFUSED)
+def test_a_request_that_is_refused(operation: str, body: dict[str, object]) -> None:
+    room = Room()
+    room.broker.declare_exchange("orders", "direct")
+    room.broker.declare_queue("q")
+    leaves_nothing(lambda: answer(room.broker, request(operation, "binding", body)))
 
 
 def test_the_kinds_that_are_counted_are_there() -> None:
