@@ -25,6 +25,7 @@ from jmsish.drivers.door import Door, Watched
 from jmsish.drivers.layers import layer_of
 from jmsish.drivers.lobby import Lobby
 from jmsish.drivers.outlet import CHUNK, HANDSHAKE_TIMEOUT, STALL_TIMEOUT, SocketOutlet
+from jmsish.drivers.portions import Portions
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.sockets import address_text
 from jmsish.drivers.tls import TlsCodec
@@ -163,6 +164,7 @@ class SocketReactor:
         self._sweeping = False
         self._quiet_until = 0.0
         self.buffer = memoryview(bytearray(CHUNK))  # of the I/O thread, for every read
+        self.portions = Portions(self.post)
         self._alertness = Alertness()
         self._door = Door()
         self._wakeup = Wakeup()

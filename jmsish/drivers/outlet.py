@@ -8,10 +8,10 @@ import threading
 from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
-from weakref import WeakKeyDictionary
 
 from jmsish.drivers.layers import LAYER_FAILURES, Layer, name_of, sentence_of
 from jmsish.drivers.loopback import is_loopback
+from jmsish.drivers.portions import Portions
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.transport import LOW_WATER
 from jmsish.drivers.turns import Lane
@@ -45,6 +45,7 @@ class Reactor(Protocol):
 
     driver: BrokerDriver
     buffer: memoryview
+    portions: Portions
     stall_timeout: float
     """Seconds; 0 for ever."""
 
@@ -65,28 +66,6 @@ class Reactor(Protocol):
 
     def forget(self, outlet: SocketOutlet) -> None:
         """It is closed."""
-
-
-_portions: WeakKeyDictionary[Reactor, deque[Callable[[], None]]] = WeakKeyDictionary()
-"""Of each I/O thread, used by it alone: what takes the next portion of what is still with a layer (`Layer.unread`)."""
-
-
-def _in_turn(reactor: Reactor, action: Callable[[], None]) -> None:
-    """Have it run when its turn comes: one in a turn of the thread, however many connections flood it."""
-    waiting = _portions.setdefault(reactor, deque())
-    waiting.append(action)
-    if len(waiting) == 1:
-        reactor.post(lambda: _next_portion(reactor, waiting))
-
-
-def _next_portion(reactor: Reactor, waiting: deque[Callable[[], None]]) -> None:
-    action = waiting[0]
-    try:
-        action()
-    finally:
-        waiting.popleft()  # only now: what it asks for itself comes last, and is not posted beside the others
-        if waiting:
-            reactor.post(lambda: _next_portion(reactor, waiting))
 
 
 class SocketOutlet:
@@ -377,7 +356,7 @@ class SocketOutlet:
             self._reactor.driver.bring(self._lane, data)
         if self._has_unread():
             self._watch()
-            _in_turn(self._reactor, self._go_on)
+            self._reactor.portions.ask(self._go_on)
         if self._layer is not None and self._layer.ended:
             self._reactor.watch(self, reading=False, writing=self._blocked)
             self._input_over = True

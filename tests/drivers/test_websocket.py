@@ -27,6 +27,7 @@ from wsproto.events import (
 from jmsish import EmbeddedBroker
 from jmsish.drivers.layers import LAYER_FAILURES, Layer, Stack, layer_of, sentence_of
 from jmsish.drivers.outlet import SocketOutlet
+from jmsish.drivers.portions import Portions
 from jmsish.drivers.sockets import connect_tcp
 from jmsish.drivers.tls import TlsCodec
 from jmsish.drivers.turns import Lane
@@ -522,6 +523,7 @@ class Between:
         self.posted: list[Callable[[], None]] = []
         self.watched: dict[SocketOutlet, bool] = {}
         self.brought: list[tuple[SocketOutlet, bytes]] = []
+        self.portions = Portions(self.post)
 
     def open(self, outlet: SocketOutlet, **options: object) -> Lane:
         return Lane(SimpleNamespace(is_open=False), outlet, None)  # type: ignore[arg-type]
