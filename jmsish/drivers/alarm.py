@@ -1,4 +1,4 @@
-"""One deadline, one thread that waits for it, and none before there is a deadline."""
+"""One deadline, one thread that waits for it, and none before there is a deadline; or somebody who waits anyway."""
 
 from __future__ import annotations
 
@@ -30,7 +30,26 @@ class Alarm:
         # Re-entrant, because the collector may run the owner's finalizer, which stops us, in a thread that holds it.
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
+        self._wake: Callable[[], None] | None = None
         self._stopped = False
+
+    def entrust(self, wake: Callable[[], None]) -> None:
+        """Somebody waits anyway, and calls :meth:`has_come` when it is time: this needs no thread any more.
+
+        ``wake`` is called by whoever sets an earlier time, under any lock and ours: it only signals.
+        """
+        with self._changed:
+            self._wake = wake
+            self._changed.notify()  # who has waited goes
+            wake()
+
+    def has_come(self) -> bool:
+        """Whether it is time, by the clock; then nothing is set any more."""
+        if self.at > monotonic():
+            return False
+        with self._changed:
+            self.at = float("inf")
+        return True
 
     def set(self, at: float) -> None:
         """Ring at this time, if nothing earlier is set."""
@@ -38,7 +57,9 @@ class Alarm:
             if self._stopped or at >= self.at:
                 return
             self.at = at
-            if self._thread is None:
+            if self._wake is not None:
+                self._wake()
+            elif self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
             else:
@@ -70,7 +91,7 @@ class Alarm:
     def _wait(self) -> bool:
         """True when it is time to ring, false when it is time to go."""
         with self._changed:
-            while not self._stopped:
+            while not self._stopped and self._wake is None:
                 left = self.at - monotonic()
                 if left <= 0:
                     self.at = float("inf")

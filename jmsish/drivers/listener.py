@@ -29,7 +29,7 @@ from jmsish.drivers.portions import Portions
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.sockets import address_text
 from jmsish.drivers.tls import TlsCodec
-from jmsish.drivers.turns import SLICE
+from jmsish.drivers.turns import NEVER, SLICE
 from jmsish.drivers.wakeup import Wakeup
 from jmsish.drivers.websocket import WebSocketCodec
 from jmsish.errors import IllegalStateError, ResourceAllocationError
@@ -46,6 +46,9 @@ _PAUSE = 0.2
 
 #: After a line in the log about who comes, for so many seconds there is no other.
 _QUIET = 10.0
+
+#: A day: longer than this no selector waits at once.
+_LONGEST_WAIT = 86400.0
 
 #: At a stop the peers have so long to take our last words and to close.
 _GRACE = 0.5
@@ -207,6 +210,7 @@ class SocketReactor:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=f"jmsish-broker-{self.driver.name}-io", daemon=True)
             self._thread.start()
+            self.driver.keep_time_by(self._look_again)
 
     def post(self, action: Callable[[], None]) -> None:
         self._posted.append(action)
@@ -397,13 +401,15 @@ class SocketReactor:
             except Exception:
                 _log.exception("a fault in the I/O thread of the broker %r", self.driver.name)
 
-    def _patience(self) -> float | None:
-        if self._posted or self._left_for is not None:
-            return 0 if self._posted else self._left_for
-        ends = [self._timers[0][0]] if self._timers else []
+    def _patience(self) -> float:
+        if self._posted:
+            return 0.0
+        if self._left_for is not None:
+            return self._left_for
+        ends = [self.driver.due, self._timers[0][0] if self._timers else NEVER]
         if self._stop_at is not None:
             ends.append(self._stop_at)
-        return max(min(ends) - monotonic(), 0.0) if ends else None
+        return min(max(min(ends) - monotonic(), 0.0), _LONGEST_WAIT)
 
     def _close_all(self) -> None:
         while self._posted:

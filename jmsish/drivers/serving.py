@@ -43,7 +43,8 @@ class BrokerDriver:
     """Owns a broker: its lock, its time, and the way of bytes in and out.
 
     ``clock`` tells the broker's time (wall seconds), which drives what happens to messages and transactions; the
-    timers of the connections run by ``time.monotonic``. Both are kept by one thread, started when there is a deadline.
+    timers of the connections run by ``time.monotonic``. Both are kept by one thread, started when there is a deadline,
+    or by that of the sockets, where there is one.
     """
 
     def __init__(self, broker: BrokerCore, *, name: str, clock: Callable[[], float]) -> None:
@@ -162,13 +163,28 @@ class BrokerDriver:
         """Have the inbox served by the thread of the driver itself."""
         self._alarm.set(0.0)
 
+    def keep_time_by(self, wake: Callable[[], None]) -> None:
+        """From now on the caller sees to the time, and calls :meth:`work_off` when :attr:`due`; ``wake`` has it look.
+
+        A second thread for that would have the lock when it is made to wait for the interpreter by this one.
+        """
+        self._alarm.entrust(wake)
+
+    @property
+    def due(self) -> float:
+        """When something is to be done, by ``time.monotonic``."""
+        return self._alarm.at
+
     def work_off(self) -> float | None:
-        """As :meth:`pump`, and then some of what was left. In how many seconds to come again, having looked for what
-        others bring: ``None`` where nothing is left, nor was brought meanwhile by those who were served."""
+        """As :meth:`pump`, and then what is due, and some of what was left. In how many seconds to come again, having
+        looked for what others bring: ``None`` where nothing is left, nor was brought by those who were served."""
+        is_due = self._alarm.has_come()
         more = self._pump(True)
-        if not (more or self._left or self._more):
+        if not (is_due or more or self._left or self._more):
             return None
         if not self._lock.acquire(False):
+            if is_due:
+                self._alarm.set(0.0)
             return ROUND / 8
         self._round(True, what_is_left=True)
         return 0.0 if self._left or self._more or self._inbox else None

@@ -84,3 +84,22 @@ def test_a_fault_does_not_end_it() -> None:
         assert owner.rung.acquire(timeout=5)
     owner.alarm.stop()
     owner.alarm.join(30)
+
+
+def test_entrusted_to_one_who_waits_anyway() -> None:
+    """No thread waits any more, one that did goes, and whoever sets an earlier time wakes that one."""
+    owner = Owner()
+    woken: list[float] = []
+    owner.alarm.set(monotonic() + 1000)
+    waiting = alarm_threads()
+    owner.alarm.entrust(lambda: woken.append(owner.alarm.at))
+    for thread in waiting:
+        thread.join(30)
+    assert len(waiting) == 1 and not alarm_threads() and len(woken) == 1
+    assert not owner.alarm.has_come()
+    owner.alarm.set(owner.alarm.at + 1)
+    assert len(woken) == 1
+    owner.alarm.set(0.0)
+    assert woken[1:] == [0.0] and owner.alarm.has_come()
+    assert owner.alarm.at == float("inf") and not owner.alarm.has_come()
+    assert not owner.rung.acquire(blocking=False)

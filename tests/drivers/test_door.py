@@ -256,3 +256,16 @@ def test_the_first_of_many_are_answered_before_the_last_are_read(tcp: Wire, monk
     for each in crowd:
         assert each.recv(PATIENCE) == b"here\n"
     assert 16 < read_before_an_answer[0] <= 32 and len(read_before_an_answer) == 100
+
+
+def test_the_io_thread_keeps_the_time(tcp: Wire) -> None:
+    """A second thread would have the broker's lock when it has to wait for the interpreter."""
+    one = tcp.connect("one")
+    one.send(b"at 0.01 later\n")
+    assert one.recv(PATIENCE) == b"later\n"
+    pipe = tcp.driver.connect("vm://toy")
+    assert pipe.recv(PATIENCE) == b"hello\n"
+    pipe.send(b"name two\nat 0.01 for a pipe\n")  # set by this thread
+    assert pipe.recv(PATIENCE) == b"for a pipe\n"
+    assert not [thread.name for thread in threading.enumerate() if thread.name == "jmsish-broker-toy-time"]
+    pipe.close()
