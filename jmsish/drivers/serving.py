@@ -244,8 +244,9 @@ class BrokerDriver:
     def _work(self, touched: list[Lane], woken: dict[Outlet, None], pressed: bool) -> None:
         end = monotonic() + SLICE
         self._more = False
-        self._collect(self._step(touched, woken), woken)
-        self._keep_time(touched, woken)
+        spoken = self._step(touched, woken)
+        self._collect(spoken, woken)
+        self._keep_time(touched, spoken, woken)
         # What time, or output taken away, has made possible. Ends because output that nobody reads holds its lane.
         while self._collect(self._step(touched, woken), woken):
             if pressed and monotonic() >= end:
@@ -414,15 +415,15 @@ class BrokerDriver:
 
     # Time.
 
-    def _keep_time(self, touched: list[Lane], woken: dict[Outlet, None]) -> None:
-        """Let pass what is due, and set the alarm for what is next."""
+    def _keep_time(self, touched: list[Lane], spoken: Sequence[ServerConnection], woken: dict[Outlet, None]) -> None:
+        """Let pass what is due, and set the alarm for what is next; who had input or output may have a new time."""
         now = monotonic()
         dues = self._dues
         if self._gone > len(self._lanes) // 8 + 64:  # those that have gone are not kept until they would have been due
             self._gone = 0
             dues[:] = [entry for entry in dues if not entry[2].gone and entry[2].due == entry[0]]
             heapq.heapify(dues)
-        for lane in touched:
+        for lane in (*touched, *filter(None, map(self._lanes.get, spoken))):
             if not lane.gone:
                 self._tick(lane, now, woken)
         while dues and dues[0][0] <= now:

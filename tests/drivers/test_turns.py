@@ -10,7 +10,7 @@ from jmsish.drivers import serving, turns
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.turns import SMALL, Share
 
-from .toy import FULL, ToyBroker
+from .toy import FULL, ToyBroker, ToyConnection
 
 
 class Sink:
@@ -290,3 +290,16 @@ def test_whoever_looked_while_the_first_slice_was_worked_off_is_told(driver: Bro
     while driver.work_off() is not None:
         pass
     assert not each.share.rest and sink.resumed >= 1
+
+
+def test_who_is_told_something_for_the_sake_of_another_is_asked_for_its_time(
+    driver: BrokerDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that another one closes waits for an answer, and has to hear when that is too late."""
+    (first, _), (other, told) = lane(driver), lane(driver)
+    driver.feed(other, b"name other\n")
+    asked: list[object] = []
+    monkeypatch.setattr(ToyConnection, "tick", lambda connection, now: asked.append(connection))
+    driver.feed(first, b"say other bye\n")
+    assert told.octets.endswith(b"bye\n")
+    assert asked == [first.connection, other.connection]
