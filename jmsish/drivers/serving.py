@@ -9,7 +9,6 @@ it found the lock taken, so before the holder let it go, so before the holder lo
 
 from __future__ import annotations
 
-import heapq
 import logging
 import sys
 import threading
@@ -17,16 +16,16 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import count
 from time import monotonic
 from types import FrameType
 from typing import Any, TypeVar
 
 from jmsish.drivers.alarm import Alarm
 from jmsish.drivers.broker_core import BrokerCore, ServerConnection, SteppedClock, stepped
+from jmsish.drivers.dues import Dues
 from jmsish.drivers.errands import Errands
 from jmsish.drivers.transport import LOW_WATER, Outlet, PipeEnd
-from jmsish.drivers.turns import ALONE, COMPANY, NEVER, ROUND, SLICE, SMALL, Lane, Share
+from jmsish.drivers.turns import ALONE, COMPANY, ROUND, SLICE, SMALL, Lane, Share
 from jmsish.errors import ConnectionLostError, IllegalStateError
 
 __all__ = ["BrokerCore", "BrokerDriver", "Lane", "ServerConnection", "SteppedClock"]
@@ -58,13 +57,11 @@ class BrokerDriver:
         self._left: dict[Lane, None] = {}  # with a rest that is to be worked off, by `work_off`
         self._more = False  # the broker has more to give out, which was left for the sake of others
         self._company_until = 0.0  # somebody beside those with a rest brings something, so that slices are small
-        self.on_left: Callable[[], None] = _nothing
+        self.on_left: Callable[[], None] = lambda: None
         """Wakes whoever calls :meth:`work_off`; any thread may call it."""
-        self.pressing: Callable[[], bool] = _nobody
+        self.pressing: Callable[[], bool] = lambda: False
         """Whether somebody else has brought something, or would."""
-        self._dues: list[tuple[float, int, Lane]] = []
-        self._gone = 0  # lanes in it that are no more
-        self._numbers = count()
+        self._dues = Dues()
         self._stopped = False
         self._deadline: float | None = None
         self.errands = Errands(name, self.call)
@@ -388,7 +385,7 @@ class BrokerDriver:
         lane.gone = True
         if lane.share is not None:
             lane.share.rest.clear()
-        self._gone += lane.due != NEVER
+        self._dues.forget(lane)
         self._lanes.pop(lane.connection, None)
         try:
             data = lane.connection.take_output()
@@ -418,21 +415,14 @@ class BrokerDriver:
     def _keep_time(self, touched: list[Lane], spoken: Sequence[ServerConnection], woken: dict[Outlet, None]) -> None:
         """Let pass what is due, and set the alarm for what is next; who had input or output may have a new time."""
         now = monotonic()
-        dues = self._dues
-        if self._gone > len(self._lanes) // 8 + 64:  # those that have gone are not kept until they would have been due
-            self._gone = 0
-            dues[:] = [entry for entry in dues if not entry[2].gone and entry[2].due == entry[0]]
-            heapq.heapify(dues)
+        self._dues.sweep(len(self._lanes))
         for lane in (*touched, *filter(None, map(self._lanes.get, spoken))):
             if not lane.gone:
                 self._tick(lane, now, woken)
-        while dues and dues[0][0] <= now:
-            due, _, lane = heapq.heappop(dues)
-            if not lane.gone and lane.due == due:
-                lane.due = NEVER
-                touched.append(lane)
-                self._tick(lane, now, woken)
-        at = dues[0][0] if dues else NEVER
+        while (due := self._dues.take(now)) is not None:
+            touched.append(due)
+            self._tick(due, now, woken)
+        at = self._dues.at
         wall = self._clock()
         try:
             self._deadline = self._broker.tick(wall)
@@ -450,10 +440,8 @@ class BrokerDriver:
         except Exception:
             self._break(lane, woken)
             return
-        # A later deadline waits for the earlier entry to come up: activity moves deadlines back all the time.
-        if due is not None and due < lane.due:
-            lane.due = due
-            heapq.heappush(self._dues, (due, next(self._numbers), lane))
+        if due is not None:
+            self._dues.note(lane, due)
 
     def _ring(self) -> None:
         self.call(lambda: None)
@@ -502,14 +490,6 @@ class BrokerDriver:
         self.errands.stop()
         self._alarm.stop()
         self._alarm.join(timeout=5)
-
-
-def _nothing() -> None:
-    pass
-
-
-def _nobody() -> bool:
-    return False
 
 
 _INSIDE = (BrokerDriver._run.__code__, BrokerDriver._serve.__code__)
