@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -40,6 +40,22 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(scope="module")
+def _put_aside() -> None:
+    """What earlier tests have left, so that a module that looks again and again looks at what it makes itself."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def uncollected(_put_aside: None) -> Iterator[None]:
+    """The collector of garbage does nothing unless it is asked."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import socket
 import ssl
 import struct
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import trustme
@@ -58,15 +57,7 @@ class Watched:
 
 
 @pytest.fixture
-def _uncollected() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.fixture
-def watched(_uncollected: None, monkeypatch: pytest.MonkeyPatch) -> Watched:
+def watched(uncollected: None, monkeypatch: pytest.MonkeyPatch) -> Watched:
     monkeypatch.setattr(outlets, "LINGER", 0.05)
     return Watched(monkeypatch)
 

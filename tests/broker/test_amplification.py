@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jmsish.broker import choosing, management_links, tables
+from jmsish.broker import choosing, management_links, selectors, tables
 from jmsish.broker.broker import BURIALS_A_STEP, SEARCHES_A_STEP
 from jmsish.broker.consumers import Turns
 from jmsish.broker.deadletters import ERROR, LONGEST_ERROR
@@ -182,11 +182,13 @@ def test_a_binding_by_such_a_selector_is_refused() -> None:
     assert status == 400 and f"the limit is {MOST_STRUCTURE}" in description
 
 
-def test_the_selectors_of_a_connection_are_bounded_together() -> None:
+def test_the_selectors_of_a_connection_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MOST_OF_A_CONNECTION >= 1 << 19  # here less will do
+    monkeypatch.setattr(selectors, "MOST_OF_A_CONNECTION", 50_000)
     world = World()
     peer = world.connect()
     text = " OR ".join(["a=1"] * 1000)
-    most = MOST_OF_A_CONNECTION // structure_of(text)
+    most = 50_000 // structure_of(text)
     receivers = [peer.receiver(filter=selector(text)) for _ in range(most)]
     late = peer.receiver(filter=selector(text))
     assert late.error is not None and late.error.condition == LIMIT and "selectors of a connection" in str(late.error)
@@ -198,9 +200,11 @@ def test_the_selectors_of_a_connection_are_bounded_together() -> None:
     assert peer.connection.selecting == structure_of(text)
 
 
-def looks_a_step(world: World, text: str, body: bytes, monkeypatch: pytest.MonkeyPatch) -> int:
+def looks_a_step(
+    world: World, text: str, body: bytes, monkeypatch: pytest.MonkeyPatch, messages: int = 3000
+) -> int:
     """How many messages are looked at in the first step for a consumer that selects none of them."""
-    fill(world, 3000, body)
+    fill(world, messages, body)
     peer = world.connect()
     receiver = peer.receiver(filter=selector(text))
     looked = 0
@@ -229,7 +233,7 @@ def test_by_a_long_selector_a_step_looks_at_few(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_of_large_messages_a_step_looks_at_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = looks_a_step(World(), "a=1", message("m" * 100_000), monkeypatch)
+    looked = looks_a_step(World(), "a=1", message("m" * 100_000), monkeypatch, 200)
     assert 1 <= looked <= 50
 
 

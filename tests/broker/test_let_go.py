@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -18,6 +18,8 @@ from tests.broker.test_management import request
 from tests.broker.world import Clock
 from tests.wire.frames import RECEIVER, SENDER, composite, wrap, write
 
+pytestmark = pytest.mark.usefixtures("uncollected")
+
 TIMES = 3
 ROOMS = ("jmsish.broker", "jmsish.engine")
 REMEMBERED = {"TransactionalState"}
@@ -25,14 +27,6 @@ REMEMBERED = {"TransactionalState"}
 BODY = b"\x00\x53\x77\xa1\x04body"
 EXPIRING = b"\x00\x53\x70\xc0\x09\x03\x41\x50\x05\x70\x7f\x0f\x42\x40" + BODY
 GROUPED = b"\x00\x53\x73\xc0\x10\x0b\x40\x40\x40\x40\x40\x40\x40\x40\x40\x40\xa1\x01g" + BODY
-
-
-@pytest.fixture(autouse=True)
-def _uncollected() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def living() -> Counter[str]:

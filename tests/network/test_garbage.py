@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,15 +13,7 @@ FEW = 20
 LARGE = "x" * 40_000
 
 
-@pytest.fixture
-def _uncollected() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.mark.usefixtures("_uncollected")
+@pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("body", ["small", LARGE])
 @pytest.mark.parametrize("settled", [False, True])
 @pytest.mark.parametrize("credit", [FEW, 0])
@@ -42,7 +33,7 @@ def test_a_message_leaves_no_garbage(body: str, settled: bool, credit: int) -> N
     assert gc.collect() == 0
 
 
-@pytest.mark.usefixtures("_uncollected")
+@pytest.mark.usefixtures("uncollected")
 def test_a_message_over_a_link_route_leaves_no_garbage() -> None:
     network = Network("INT.A-INT.B", routes={"work.": ("INT.B", "store")})
     peer = network.connect("INT.A")
@@ -66,7 +57,7 @@ def living() -> Counter[str]:
     return Counter(kind.__qualname__ for kind in kinds if kind.__module__.startswith("jmsish.broker"))
 
 
-@pytest.mark.usefixtures("_uncollected")
+@pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("end", ["close", "cut", "killed by the router"])
 @pytest.mark.parametrize("settles", [True, False])
 @pytest.mark.parametrize("where", ["orders", "work.orders"])
@@ -109,7 +100,7 @@ def test_a_client_that_has_gone_leaves_nothing_at_any_router(where: str, settles
     assert living() - before == Counter()
 
 
-@pytest.mark.usefixtures("_uncollected")
+@pytest.mark.usefixtures("uncollected")
 def test_a_neighbour_that_comes_and_goes_leaves_nothing() -> None:
     network = Network("INT.A-INT.B")
 
