@@ -200,27 +200,30 @@ def test_the_selectors_of_a_connection_are_bounded_together(monkeypatch: pytest.
     assert peer.connection.selecting == structure_of(text)
 
 
-def looks_a_step(
-    world: World, text: str, body: bytes, monkeypatch: pytest.MonkeyPatch, messages: int = 3000
-) -> int:
+def looking(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each message that is looked at from now on, whether it is what was looked for."""
+    looked: list[bool] = []
+    asked = choosing.matches
+
+    def matches(*arguments: Any) -> bool:
+        looked.append(asked(*arguments))
+        return looked[-1]
+
+    monkeypatch.setattr(choosing, "matches", matches)
+    return looked
+
+
+def looks_a_step(world: World, text: str, body: bytes, monkeypatch: pytest.MonkeyPatch, messages: int = 3000) -> int:
     """How many messages are looked at in the first step for a consumer that selects none of them."""
     fill(world, messages, body)
     peer = world.connect()
     receiver = peer.receiver(filter=selector(text))
-    looked = 0
-    asked = choosing.matches
-
-    def matches(*arguments: Any) -> bool:
-        nonlocal looked
-        looked += 1
-        return asked(*arguments)
-
-    monkeypatch.setattr(choosing, "matches", matches)
+    looked = looking(monkeypatch)
     receiver.flow(1, run=False)
     peer.speak()
     world.broker.step()
     assert world.broker.unfinished
-    return looked
+    return len(looked)
 
 
 def test_a_step_looks_at_so_many_messages_as_are_quickly_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,22 +248,14 @@ def test_many_queues_share_what_a_step_looks_at(monkeypatch: pytest.MonkeyPatch)
     for number in range(queues):
         fill(world, choosing.SLICE, message("m"), f"q{number}")
         receivers.append(peer.receiver(f"q{number}", filter=selector("a=1")))
-    looked = 0
-    asked = choosing.matches
-
-    def matches(*arguments: Any) -> bool:
-        nonlocal looked
-        looked += 1
-        return asked(*arguments)
-
-    monkeypatch.setattr(choosing, "matches", matches)
+    looked = looking(monkeypatch)
     for receiver in receivers:
         receiver.flow(1, run=False)
     peer.speak()
     world.broker.step()
-    assert looked == SEARCHES_A_STEP * choosing.SLICE
+    assert len(looked) == SEARCHES_A_STEP * choosing.SLICE
     world.run()
-    assert looked == queues * choosing.SLICE
+    assert len(looked) == queues * choosing.SLICE
 
 
 def properties_of(octets: int) -> bytes:
