@@ -33,6 +33,10 @@ PATIENCE = 5.0
 """Seconds that the end of the program waits for the last lines."""
 
 
+BEFORE_FORK = 1.0
+"""Seconds that a fork waits for what was seen to be told."""
+
+
 class _Trace:
     """Tells what it is given, in a thread of its own."""
 
@@ -40,6 +44,9 @@ class _Trace:
         self._raw = raw
         self._seen: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
         self._starting = threading.Lock()
+        self._telling = threading.Lock()
+        """Held over each telling, and over a fork: a child would wait for ever for a terminal just written to."""
+        self._held = False
         self._thread: threading.Thread | None = None
         self._process = 0
         """In which the thread runs: a fork leaves it behind."""
@@ -83,8 +90,19 @@ class _Trace:
                 seen[0].set()
                 continue
             name, direction, octets, at, reader = seen
-            for line in reader.feed(octets):
-                tell(name, direction, line, at, self._raw)
+            with self._telling:
+                for line in reader.feed(octets):
+                    tell(name, direction, line, at, self._raw)
+
+    def before_fork(self) -> None:
+        """Tell what was seen, and nothing until the fork is over; a terminal that takes nothing is not waited for."""
+        self.flush(BEFORE_FORK)
+        self._held = self._telling.acquire(timeout=BEFORE_FORK)
+
+    def after_fork(self) -> None:
+        if self._held:
+            self._held = False
+            self._telling.release()
 
 
 def tell(name: str, direction: str, line: FrameLine, at: float, raw: bool) -> None:
@@ -109,6 +127,20 @@ def dump(octets: bytes) -> list[str]:
 
 
 _current: _Trace | None = None
+
+
+def _before_fork() -> None:
+    if _current is not None:
+        _current.before_fork()
+
+
+def _after_fork() -> None:
+    if _current is not None:
+        _current.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def begin(mode: str = "frm") -> None:

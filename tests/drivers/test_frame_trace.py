@@ -102,3 +102,35 @@ def test_a_child_traces_on_in_a_thread_of_its_own() -> None:
     told = run("frm", PROGRAM.replace(first, used + fork + first, 1))
     assert "client-1 -> ch 0 close" in told, "the parent's"
     assert "discharge(txn-id=" in told, "the child's"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_waits_for_what_is_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a child has the terminal's lock as it was held then, by a thread that it does not have."""
+    writing, go_on, forking = threading.Event(), threading.Event(), threading.Event()
+
+    def slowly(*_: object) -> None:
+        writing.set()
+        go_on.wait(10)
+
+    monkeypatch.setattr(frame_trace, "tell", slowly)
+    monkeypatch.setattr(frame_trace, "BEFORE_FORK", 10.0)
+    trace = frame_trace._Trace(False)
+    trace.follow("one")("->", b"AMQP\x00\x01\x00\x00")
+    assert writing.wait(10)
+
+    def fork() -> None:
+        trace.before_fork()
+        forking.set()
+
+    thread = threading.Thread(target=fork)
+    thread.start()
+    assert not forking.is_set()
+    go_on.set()
+    assert forking.wait(10)
+    assert not trace._telling.acquire(blocking=False)
+    trace.after_fork()
+    assert trace._telling.acquire(blocking=False)
+    trace._telling.release()
+    thread.join(10)
+    trace.stop(10)
