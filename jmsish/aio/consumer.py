@@ -40,19 +40,31 @@ class MessageConsumer(ConsumerFace, Closing):
         if timeout == 0:
             return await self.receive_no_wait()
         with self._session._exclusive:
-            driver = self._session._driver
-            await driver.refresh()
-            driver.core.now = driver.time()
-            delivery = self._core.receive_now()
-            if delivery is not None:
-                self._session._follow_up()
-            else:
-                self._check_synchronous()
-                seconds = timeout_of(timeout)
-                deadline = None if seconds is None else driver.time() + seconds
-                async with self._receiving:
-                    delivery = await driver.run(self._core.receive(deadline), cancellable=True)
+            delivery = None if self._session._driver.is_stale else self._receive_now()
+            if delivery is None:
+                async with self._receiving:  # before the first turn of the loop: a close from here on ends it with None
+                    delivery = await self._receive_waiting(timeout)
         return None if delivery is None else self._message(delivery)
+
+    def _receive_now(self) -> Delivery | None:
+        driver = self._session._driver
+        driver.core.now = driver.time()
+        delivery = self._core.receive_now()
+        if delivery is not None:
+            self._session._follow_up()
+        return delivery
+
+    async def _receive_waiting(self, timeout: Duration | None) -> Delivery | None:
+        driver = self._session._driver
+        self._core.check()
+        await driver.refresh()
+        delivery = self._receive_now()
+        if delivery is None:
+            self._check_synchronous()
+            seconds = timeout_of(timeout)
+            deadline = None if seconds is None else driver.time() + seconds
+            delivery = await driver.run(self._core.receive(deadline), cancellable=True)
+        return delivery
 
     async def receive_no_wait(self) -> Message | None:
         """The next message if there is one; the broker is asked before the answer is None."""

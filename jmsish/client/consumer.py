@@ -173,9 +173,9 @@ class ClientConsumer(CreditWindow, Reattaching):
     def receive_now(self) -> Delivery | None:
         """The fast way of `receive`: a delivery that needs no waiting, handed over; None where it has to be asked."""
         session = self.session
-        if not self.buffer or not session.connection.started or self.closed or self.failure is not None:
+        if not self.buffer or not session.connection.started or self.failure is not None:
             return None
-        if session.reading is not None:
+        if self.closing or session.reading is not None:
             return None
         controller = session.controller
         if (controller is not None and controller.accepted is None) or session.is_listening:

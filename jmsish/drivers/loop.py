@@ -177,12 +177,17 @@ class LoopDriver(PassingTime):
             if self.core.offline:
                 self.see_to_loss()
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether the wire has not been listened to for a while; see `refresh`."""
+        return self.time() - self._last_read > COALESCE_SECONDS
+
     async def refresh(self) -> None:
         """Before a message is handed over: hear what the wire says, so that no loss goes unnoticed for long.
 
         Three turns of the loop: to look at the socket, to read it, and to be told of its end.
         """
-        if self.time() - self._last_read > COALESCE_SECONDS:
+        if self.is_stale:
             self._last_read = self.time()
             for _ in range(3):
                 await asyncio.sleep(0)

@@ -41,15 +41,15 @@ class MessageConsumer(ConsumerFace, Closing):
             return self.receive_no_wait()
         with self._session._exclusive:
             driver = self._session._driver
-            driver.refresh()
-            delivery = driver.step(self._core.receive_now)
-            if delivery is not None:
-                self._session._follow_up()
-            else:
-                self._check_synchronous()
-                seconds = timeout_of(timeout)
-                deadline = None if seconds is None else driver.time() + seconds
-                with self._receiving:
+            with self._receiving:
+                driver.refresh()
+                delivery = driver.step(self._core.receive_now)
+                if delivery is not None:
+                    self._session._follow_up()
+                else:
+                    self._check_synchronous()
+                    seconds = timeout_of(timeout)
+                    deadline = None if seconds is None else driver.time() + seconds
                     delivery = driver.run(self._core.receive(deadline))
         return None if delivery is None else self._message(delivery)
 
