@@ -28,6 +28,7 @@ from jmsish.broker.views import ConnectionView
 from jmsish.drivers import registry
 from jmsish.drivers.certificates import ServerCertificates
 from jmsish.drivers.dialling import Dialler
+from jmsish.drivers.forks import brokers
 from jmsish.drivers.listener import Listener, SocketReactor
 from jmsish.drivers.lobby import Lobby
 from jmsish.drivers.serving import BrokerDriver
@@ -135,6 +136,7 @@ class BrokerLife:
             if self._driver.stopped:
                 self._prepare()
             registry.register(self._driver)
+            brokers.add(self)
             self._running = True
             try:
                 for wanted in self._core.config.listeners:
@@ -158,6 +160,12 @@ class BrokerLife:
             if self._reactor is not None:
                 self._reactor.stop()
             self._listeners.clear()
+
+    def disown(self) -> None:
+        """After a fork, in the child: it is the parent's, and stopped here; started anew there is nothing in it."""
+        self._life = threading.RLock()
+        self._running = False
+        self._listeners.clear()
 
     def __enter__(self) -> Self:
         self.start()

@@ -71,6 +71,12 @@ class Alarm:
             self._stopped = True
             self._changed.notify()
 
+    def disown(self) -> None:
+        """After a fork, in the child: whoever held the lock is not there, nor the thread."""
+        self._changed = threading.Condition(threading.RLock())
+        self._stopped = True
+        self._thread = None
+
     def join(self, timeout: float) -> None:
         """Wait until the thread has ended."""
         thread = self._thread

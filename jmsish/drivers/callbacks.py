@@ -44,8 +44,9 @@ class CallbackThread:
 
     def finish(self, timeout: float | None) -> None:
         """Wait until all that was taken so far has returned; in one of the calls itself, do not wait."""
-        if self._thread is None or threading.current_thread() is self._thread:
-            return
+        thread = self._thread
+        if thread is None or threading.current_thread() is thread or not thread.is_alive():
+            return  # also in a child made by fork, where it is not there
         returned = threading.Event()
         self._calls.put(returned)
         if not self._over:  # else nobody may see it any more, and all calls have returned

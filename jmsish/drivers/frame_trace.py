@@ -17,6 +17,7 @@ import logging
 import os
 import sys
 import threading
+import weakref
 from queue import SimpleQueue
 from time import time
 from typing import Any
@@ -37,17 +38,26 @@ BEFORE_FORK = 1.0
 """Seconds that a fork waits for what was seen to be told."""
 
 
+_traces: weakref.WeakSet[_Trace] = weakref.WeakSet()
+"""All there are: a connection goes on with the one it began with."""
+
+
 class _Trace:
     """Tells what it is given, in a thread of its own."""
 
     def __init__(self, raw: bool) -> None:
         self._raw = raw
+        self._renew()
+        self._thread: threading.Thread | None = None
+        _traces.add(self)
+
+    def _renew(self) -> None:
         self._seen: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
         self._starting = threading.Lock()
         self._telling = threading.Lock()
         """Held over each telling, and over a fork: a child would wait for ever for a terminal just written to."""
-        self._held = False
-        self._thread: threading.Thread | None = None
+        self._forking = 0
+        """The thread that holds it over a fork."""
         self._process = 0
         """In which the thread runs: a fork leaves it behind."""
 
@@ -65,9 +75,9 @@ class _Trace:
     def _start(self) -> None:
         with self._starting:
             if self._process != os.getpid():
-                self._process = os.getpid()
-                self._thread = threading.Thread(target=self._run, name="jmsish frame trace", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, args=(self._seen,), name="jmsish frame trace", daemon=True)
+                thread.start()
+                self._thread, self._process = thread, os.getpid()
 
     def flush(self, timeout: float) -> None:
         """Wait until what was seen so far is told."""
@@ -80,12 +90,13 @@ class _Trace:
         """Tell what was seen so far, and end the thread; it begins again with what is seen after that."""
         with self._starting:
             thread, process, self._process = self._thread, self._process, 0
+            told, self._seen = self._seen, SimpleQueue()  # the next thread reads none of what is this one's
         if thread is not None and process == os.getpid():
-            self._seen.put(())
+            told.put(())
             thread.join(timeout)
 
-    def _run(self) -> None:
-        while seen := self._seen.get():
+    def _run(self, queue: SimpleQueue[tuple[Any, ...]]) -> None:
+        while seen := queue.get():
             if len(seen) == 1:
                 seen[0].set()
                 continue
@@ -96,13 +107,31 @@ class _Trace:
 
     def before_fork(self) -> None:
         """Tell what was seen, and nothing until the fork is over; a terminal that takes nothing is not waited for."""
+        if threading.current_thread() is self._thread:
+            return  # a logging handler forks: what it writes to is its own affair
         self.flush(BEFORE_FORK)
-        self._held = self._telling.acquire(timeout=BEFORE_FORK)
+        if self._telling.acquire(timeout=BEFORE_FORK):
+            self._forking = threading.get_ident()
 
     def after_fork(self) -> None:
-        if self._held:
-            self._held = False
+        """In the parent."""
+        if self._forking == threading.get_ident():
+            self._forking = 0
             self._telling.release()
+
+    def disown(self) -> None:
+        """In the child: its own lines are told by a thread of its own. Who held a lock, or was reading, is not here."""
+        self._renew()
+        self._thread, self._process = None, 0
+
+    def fall_silent(self, timeout: float) -> None:
+        """Tell what was seen so far, and nothing more.
+
+        A daemon thread that is stopped for good while it writes to a terminal leaves it locked, and a program that then
+        ends cannot write its own last words there.
+        """
+        self.flush(timeout)
+        self._telling.acquire(timeout=timeout)
 
 
 def tell(name: str, direction: str, line: FrameLine, at: float, raw: bool) -> None:
@@ -130,17 +159,22 @@ _current: _Trace | None = None
 
 
 def _before_fork() -> None:
-    if _current is not None:
-        _current.before_fork()
+    for trace in list(_traces):
+        trace.before_fork()
 
 
 def _after_fork() -> None:
-    if _current is not None:
-        _current.after_fork()
+    for trace in list(_traces):
+        trace.after_fork()
+
+
+def _in_child() -> None:
+    for trace in list(_traces):
+        trace.disown()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 def begin(mode: str = "frm") -> None:
@@ -173,6 +207,12 @@ def flush(timeout: float = PATIENCE) -> None:
         _current.flush(timeout)
 
 
+def _fall_silent() -> None:
+    """At the end of the program."""
+    if _current is not None:
+        _current.fall_silent(PATIENCE)
+
+
 def follow_environment() -> None:
     """Begin if the variable says so; a word in it that is no kind of trace is told in a warning."""
     words = [word.strip().lower() for word in os.environ.get(VARIABLE, "").split(",") if word.strip()]
@@ -181,4 +221,4 @@ def follow_environment() -> None:
         log.warning("%s=%s: a trace is %s", VARIABLE, os.environ[VARIABLE], " or ".join(MODES))
     if known:
         begin("raw" if "raw" in known else "frm")
-        atexit.register(flush)
+        atexit.register(_fall_silent)

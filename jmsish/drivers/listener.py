@@ -22,6 +22,7 @@ from time import monotonic
 
 from jmsish.drivers.alertness import Alertness
 from jmsish.drivers.door import Door, Watched
+from jmsish.drivers.forks import brokers
 from jmsish.drivers.layers import layer_of
 from jmsish.drivers.lobby import Lobby
 from jmsish.drivers.outlet import CHUNK, HANDSHAKE_TIMEOUT, STALL_TIMEOUT, SocketOutlet
@@ -183,6 +184,7 @@ class SocketReactor:
         self._left_for: float | None = None  # when the driver wants to work off what was left
         driver.on_left = self._look_again
         driver.pressing = self._is_pressed
+        brokers.add(self)
 
     # For any thread.
 
@@ -260,6 +262,21 @@ class SocketReactor:
         else:
             self.post(lambda: None)
             thread.join(5)
+
+    def disown(self) -> None:
+        """After a fork, in the child: its copies of the sockets are closed, so that the parent's close ends them.
+
+        What a selector watches is a thing of both, so the child has its selectors forget nothing: it closes them.
+        """
+        self._thread, self._ident, self._stop_at = None, 0, 0.0
+        self._door.close()
+        self._wakeup.close()
+        for listener in self._listeners:
+            listener.close_socket()
+        for outlet in self._outlets:
+            outlet.disown()
+        for kept in (self._listeners, self._outlets, self._posted, self._timers):
+            kept.clear()
 
     # For the I/O thread.
 

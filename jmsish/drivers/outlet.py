@@ -400,5 +400,11 @@ class SocketOutlet:
         if self._lane is not None:
             self._reactor.driver.bring(self._lane, b"")
 
+    def disown(self) -> None:
+        """In a child made by fork: the socket is closed here, and nothing is said on it."""
+        self._closed = True
+        self._pending.clear()
+        self._socket.close()
+
     def __repr__(self) -> str:
         return f"<connection from {self.peer}{', ' + name_of(self._layer) if self._layer else ''}>"

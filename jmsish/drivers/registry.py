@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 
+from jmsish.drivers.forks import in_child
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.transport import PipeEnd
 from jmsish.errors import ConnectionLostError, IllegalStateError
@@ -51,3 +52,13 @@ def find(name: str) -> BrokerDriver:
 def connect_vm(name: str, *, identity: str | None = None) -> PipeEnd:
     """A pipe into the broker of that name. ``identity`` is the user's name for policy; nothing is asked of it."""
     return find(name).connect(f"vm://{name}", identity)
+
+
+def _forget_all() -> None:
+    """After a fork, in the child, in which none of them runs."""
+    global _lock
+    _lock = threading.Lock()
+    _running.clear()
+
+
+in_child(_forget_all)

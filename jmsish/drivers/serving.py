@@ -20,10 +20,10 @@ from time import monotonic
 from types import FrameType
 from typing import Any, TypeVar
 
-from jmsish.drivers.alarm import Alarm
-from jmsish.drivers.broker_core import BrokerCore, ServerConnection, SteppedClock, stepped
-from jmsish.drivers.dues import Dues
+from jmsish.drivers.broker_core import BrokerCore, ServerConnection, SteppedClock
 from jmsish.drivers.errands import Errands
+from jmsish.drivers.forks import brokers
+from jmsish.drivers.kept_time import KeptTime
 from jmsish.drivers.transport import LOW_WATER, Outlet, PipeEnd
 from jmsish.drivers.turns import ALONE, COMPANY, ROUND, SLICE, SMALL, Lane, Share
 from jmsish.errors import ConnectionLostError, IllegalStateError
@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 _ROUNDS = 16
 
 
-class BrokerDriver:
+class BrokerDriver(KeptTime):
     """Owns a broker: its lock, its time, and the way of bytes in and out.
 
     ``clock`` tells the broker's time (wall seconds), which drives what happens to messages and transactions; the
@@ -47,10 +47,9 @@ class BrokerDriver:
     """
 
     def __init__(self, broker: BrokerCore, *, name: str, clock: Callable[[], float]) -> None:
+        super().__init__(name, clock)
         self.name = name
         self._broker = broker
-        self._clock = clock
-        self._stepped = stepped(clock)
         self._lock = threading.Lock()
         self._inbox: deque[tuple[Lane, bytes | None]] = deque()
         self._lanes: dict[ServerConnection, Lane] = {}
@@ -61,14 +60,13 @@ class BrokerDriver:
         """Wakes whoever calls :meth:`work_off`; any thread may call it."""
         self.pressing: Callable[[], bool] = lambda: False
         """Whether somebody else has brought something, or would."""
-        self._dues = Dues()
         self._stopped = False
-        self._deadline: float | None = None
+        self._disowned = False
         self.errands = Errands(name, self.call)
-        self._alarm = Alarm(self._ring, f"jmsish-broker-{name}-time")
         weakref.finalize(self, self._alarm.stop).atexit = False
         if self._stepped is not None:
             self._stepped.subscribe(self)
+        brokers.add(self)
 
     # Connections.
 
@@ -156,22 +154,6 @@ class BrokerDriver:
             self._round(pressed)
         return bool(inbox)
 
-    def pump_later(self) -> None:
-        """Have the inbox served by the thread of the driver itself."""
-        self._alarm.set(0.0)
-
-    def keep_time_by(self, wake: Callable[[], None]) -> None:
-        """From now on the caller sees to the time, and calls :meth:`work_off` when :attr:`due`; ``wake`` has it look.
-
-        A second thread for that would have the lock when it is made to wait for the interpreter by this one.
-        """
-        self._alarm.entrust(wake)
-
-    @property
-    def due(self) -> float:
-        """When something is to be done, by ``time.monotonic``."""
-        return self._alarm.at
-
     def work_off(self) -> float | None:
         """As :meth:`pump`, and then what is due, and some of what was left. In how many seconds to come again, having
         looked for what others bring: ``None`` where nothing is left, nor was brought by those who were served."""
@@ -202,8 +184,10 @@ class BrokerDriver:
         """Run ``function`` as the owner of the broker, and then what follows from it.
 
         ``IllegalStateError`` from inside the broker itself (in its clock, or in a signal that came while this thread
-        was at work in it), instead of a wait without end.
+        was at work in it), instead of a wait without end, and in a child made by fork, whose the broker is not.
         """
+        if self._disowned:
+            raise IllegalStateError(f"the broker {self.name!r} belongs to the process that made it, not to its child")
         if self._lock.locked() and self._is_inside(sys._getframe(1)):
             raise IllegalStateError("this was called from inside the broker, while it works: it would wait for itself")
         woken: dict[Outlet, None] = {}
@@ -410,51 +394,6 @@ class BrokerDriver:
             _log.exception("and its end met another one")
         self._finish(lane, woken)
 
-    # Time.
-
-    def _keep_time(self, touched: list[Lane], spoken: Sequence[ServerConnection], woken: dict[Outlet, None]) -> None:
-        """Let pass what is due, and set the alarm for what is next; who had input or output may have a new time."""
-        now = monotonic()
-        self._dues.sweep(len(self._lanes))
-        for lane in (*touched, *filter(None, map(self._lanes.get, spoken))):
-            if not lane.gone:
-                self._tick(lane, now, woken)
-        while (due := self._dues.take(now)) is not None:
-            touched.append(due)
-            self._tick(due, now, woken)
-        at = self._dues.at
-        wall = self._clock()
-        try:
-            self._deadline = self._broker.tick(wall)
-        except Exception:
-            _log.exception("a fault inside the broker %r", self.name)
-            self._deadline = None
-        if self._deadline is not None and self._stepped is None:
-            at = min(at, now + self._deadline - wall)
-        if at < self._alarm.at:
-            self._alarm.set(at)
-
-    def _tick(self, lane: Lane, now: float, woken: dict[Outlet, None]) -> None:
-        try:
-            due = lane.connection.tick(now)
-        except Exception:
-            self._break(lane, woken)
-            return
-        if due is not None:
-            self._dues.note(lane, due)
-
-    def _ring(self) -> None:
-        self.call(lambda: None)
-
-    @property
-    def deadline(self) -> float | None:
-        """When the broker wants to be called next, by its clock: for a :class:`SteppedClock`."""
-        return self._deadline
-
-    def time_passed(self) -> None:
-        """The clock was moved; what was due is done when this returns."""
-        self.call(lambda: None)
-
     def runs_here(self) -> bool:
         """Whether the calling thread is inside this broker already: then :meth:`call` would wait for itself.
 
@@ -484,12 +423,26 @@ class BrokerDriver:
                 if farewell:
                     self._broker.close()
 
+        if self._disowned:
+            return
         self.call(close)
         if self._stepped is not None:
             self._stepped.unsubscribe(self)
         self.errands.stop()
         self._alarm.stop()
         self._alarm.join(timeout=5)
+
+    def disown(self) -> None:
+        """After a fork, in the child: the broker is the parent's, and it may be half a step of it that is here.
+
+        Whoever brings octets finds the lock taken, and goes away; whoever would wait for it is refused.
+        """
+        self._disowned = self._stopped = True
+        self._lock = threading.Lock()
+        self._lock.acquire()
+        self._inbox.clear()
+        self._left.clear()
+        self._alarm.disown()
 
 
 _INSIDE = (BrokerDriver._run.__code__, BrokerDriver._serve.__code__)

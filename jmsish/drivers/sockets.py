@@ -391,17 +391,27 @@ class SocketTransport:
     def close(self) -> None:
         if self._closed:
             return
+        if os.getpid() != self._pid:
+            self._let_go()
+            return
         if self._layer is not None and not self._writing:
             self._say_close(self._layer)
         self._closed = True
-        # In a child made by fork the connection is still the parent's: the child lets go of its copies, no more.
-        if os.getpid() == self._pid:
-            try:
-                self._socket.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass  # the peer was faster
-            self._wakeup.set()
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the peer was faster
+        self._wakeup.set()
         self._release()
+
+    def _let_go(self) -> None:
+        """In a child made by fork the connection is still the parent's: the child closes its copies, and says nothing.
+
+        A thread that was in a system call is not here, and may have left the layer locked.
+        """
+        self._closed = True
+        self._socket.close()
+        self._wakeup.close()
 
     def _say_close(self, layer: Layer) -> None:
         try:

@@ -429,7 +429,8 @@ class ThreadedDriver(StandbyReader):
         self.core.exception_listener = None
         if self.core.failure is None:
             text = f"the connection to {self.transport.peer} belongs to the process that made it, not to its child"
-            self.core.fail(ConnectionLostError(text, scope="connection"))
+            with suppress(Exception):  # a thread that is not here may have left the core in the middle of a step
+                self.core.fail(ConnectionLostError(text, scope="connection"))
         self.core.calls.clear()
         self.transport.close()
 

@@ -43,7 +43,7 @@ class ListenerThread:
 
     def wait_until_idle(self, timeout: float | None = None) -> None:
         """Wait for the listener that is running (JMS 3.1, 6.1.5: stop and close wait for it)."""
-        if not self.is_current:
+        if not self.is_current and self._thread.is_alive():  # it is not in a child made by fork
             limit = -1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)
             if self._busy.acquire(timeout=limit):
                 self._busy.release()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -94,6 +95,18 @@ def test_a_mode_that_is_none_is_refused() -> None:
         frame_trace.begin("all")
 
 
+def ended(child: int) -> int:
+    """How a child ended; one that stands still is ended, for which it gets -9."""
+    codes: list[int] = []
+    waiting = threading.Thread(target=lambda: codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+    waiting.start()
+    waiting.join(20)
+    if waiting.is_alive():
+        os.kill(child, signal.SIGKILL)
+        waiting.join()
+    return codes[0]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_traces_on_in_a_thread_of_its_own() -> None:
     fork = "import os\nchild = os.fork()\nif child: sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
@@ -107,7 +120,7 @@ def test_a_child_traces_on_in_a_thread_of_its_own() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fork_waits_for_what_is_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a child has the terminal's lock as it was held then, by a thread that it does not have."""
-    writing, go_on, forking = threading.Event(), threading.Event(), threading.Event()
+    writing, go_on, forking, forked = (threading.Event() for _ in range(4))
 
     def slowly(*_: object) -> None:
         writing.set()
@@ -122,6 +135,8 @@ def test_a_fork_waits_for_what_is_being_told(monkeypatch: pytest.MonkeyPatch) ->
     def fork() -> None:
         trace.before_fork()
         forking.set()
+        forked.wait(10)
+        trace.after_fork()
 
     thread = threading.Thread(target=fork)
     thread.start()
@@ -130,7 +145,97 @@ def test_a_fork_waits_for_what_is_being_told(monkeypatch: pytest.MonkeyPatch) ->
     assert forking.wait(10)
     assert not trace._telling.acquire(blocking=False)
     trace.after_fork()
+    assert not trace._telling.acquire(blocking=False), "another thread than the one that forks gave it back"
+    forked.set()
+    thread.join(10)
     assert trace._telling.acquire(blocking=False)
     trace._telling.release()
-    thread.join(10)
+    trace.stop(10)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_traces_whoever_held_or_read_what_when_it_was_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread was just beginning the trace, and a terminal took nothing."""
+    monkeypatch.setattr(frame_trace, "BEFORE_FORK", 0.0)
+    trace = frame_trace._Trace(False)
+    with trace._starting, trace._telling:
+        trace.before_fork()
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                told = threading.Event()
+                monkeypatch.setattr(frame_trace, "tell", lambda *_: told.set())
+                trace.follow("one")("->", b"AMQP\x00\x01\x00\x00")
+                code = 0 if told.wait(10) else 2
+            finally:
+                os._exit(code)
+    assert ended(child) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_trace_that_was_begun_before_another_is_held_over_a_fork_too() -> None:
+    first, second = frame_trace._Trace(False), frame_trace._Trace(True)
+    frame_trace._before_fork()
+    assert not first._telling.acquire(blocking=False) and not second._telling.acquire(blocking=False)
+    frame_trace._after_fork()
+    assert first._telling.acquire(blocking=False) and second._telling.acquire(blocking=False)
+
+
+def test_a_handler_that_forks_waits_for_no_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = threading.Event()
+    trace = frame_trace._Trace(False)
+
+    def fork(*_: object) -> None:
+        trace.before_fork()
+        trace.after_fork()
+        told.set()
+
+    monkeypatch.setattr(frame_trace, "BEFORE_FORK", 3600.0)
+    monkeypatch.setattr(frame_trace, "tell", fork)
+    trace.follow("one")("->", b"AMQP\x00\x01\x00\x00")
+    assert told.wait(10)
+    trace.stop(10)
+
+
+def test_what_is_seen_while_a_trace_ends_is_told_by_the_next_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And takes nothing from the one that ends: it would not, and whoever ends the trace would wait for it."""
+    telling, go_on, told = threading.Event(), threading.Event(), threading.Semaphore(0)
+
+    def tell(name: str, *_: object) -> None:
+        if name == "first":
+            telling.set()
+            go_on.wait(10)
+        told.release()
+
+    monkeypatch.setattr(frame_trace, "tell", tell)
+    trace = frame_trace._Trace(False)
+    trace.follow("first")("->", b"AMQP\x00\x01\x00\x00")
+    assert telling.wait(10)
+    before = trace._thread
+    assert before is not None
+    trace.stop(0)
+    trace.follow("second")("->", b"AMQP\x00\x01\x00\x00")
+    assert trace._thread is not before
+    go_on.set()
+    before.join(10)
+    assert not before.is_alive()
+    assert told.acquire(timeout=10) and told.acquire(timeout=10)
+    trace.stop(10)
+
+
+def test_at_the_end_of_the_program_nothing_is_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that is stopped for good with the terminal's lock ends the program by a fatal error."""
+    told = threading.Semaphore(0)
+    monkeypatch.setattr(frame_trace, "tell", lambda *_: told.release())
+    trace = frame_trace._Trace(False)
+    saw = trace.follow("one")
+    saw("->", b"AMQP\x00\x01\x00\x00")
+    trace.fall_silent(10)
+    assert told.acquire(blocking=False)
+    saw("->", b"AMQP\x00\x01\x00\x00")
+    trace.flush(0.0)
+    assert trace._telling.locked() and not told.acquire(blocking=False)
+    trace._telling.release()
     trace.stop(10)
