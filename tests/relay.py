@@ -6,7 +6,7 @@ import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 UP, DOWN = "up", "down"
 """From the client to the broker, and back."""
@@ -97,6 +97,18 @@ class Relay:
             self._listener.shutdown(socket.SHUT_RDWR)  # which wakes who accepts; a close alone leaves it accepting
         self._listener.close()
         self.cut()
+
+
+@contextlib.contextmanager
+def vacant_port() -> Iterator[int]:
+    """A port of this host at which nobody listens, and nobody else can while the block lasts: who connects is refused.
+
+    A port that was merely free a moment ago is given to the next who wants any: to a test beside this one, or to the
+    very socket that dials it, which then has itself for a peer.
+    """
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 def undelayed(end: socket.socket) -> socket.socket:

@@ -179,6 +179,16 @@ class Face(ABC):
                 await self.pause()
             await self.turns(1)
 
+    async def comes_to_wait(self, *consumers: aio.MessageConsumer) -> None:
+        """Waits until somebody waits for a message of each of these consumers.
+
+        What was spawned has begun, and that is all that is known of it: a thread may not have run yet, and a task may
+        give the loop some turns before it waits.
+        """
+        for consumer in consumers:
+            core = consumer._core
+            await self.eventually(lambda core=core: core.waiter is not None, lambda: "nobody waits for a message")
+
     # -- the end
 
     async def _whole(self, scenario: Coroutine[Any, Any, None]) -> None:

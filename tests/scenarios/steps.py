@@ -23,6 +23,7 @@ MODES: dict[str, dict[str, Any]] = {
     "client": {"acknowledge_mode": AcknowledgeMode.CLIENT},
     "dups_ok": {"acknowledge_mode": AcknowledgeMode.DUPS_OK},
     "individual": {"acknowledge_mode": AcknowledgeMode.INDIVIDUAL},
+    "none": {"acknowledge_mode": AcknowledgeMode.NONE},
     "transacted": {"transacted": True},
 }
 

@@ -80,7 +80,8 @@ async def test_rule_048_auto_after_a_crash_only_the_last_message_is_in_doubt(fac
 
 async def test_rule_049_dups_ok_may_deliver_again_after_a_failure(face: Face) -> None:
     """It acknowledges ten at a time (D12): what was received since comes again, marked, and nothing is lost."""
-    play = await stage(face, "dups_ok", numbered(1, 12), cuttable=True)
+    clock = VirtualClock()  # which stands still: the second in which nothing is acknowledged does not pass
+    play = await stage(face, "dups_ok", numbered(1, 12), cuttable=True, clock=clock)
     consumer = await play.consumer()
     await expect(consumer, numbered(1, 12))
     await play.queue.comes_to(2)

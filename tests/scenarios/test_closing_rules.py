@@ -182,7 +182,7 @@ async def test_rule_33_and_34_a_blocked_receive_returns_before_close_does(face: 
         return await (consumer.receive() if how == "receive" else consumer.receive_body(str))
 
     waiting = await face.spawn(receiving())
-    await face.turns(3)
+    await face.comes_to_wait(consumer)
     await target_of(play, consumer, target).close()
     if isinstance(face, AioFace) and how != "iteration":
         assert waiting.done(), "close waited for it"

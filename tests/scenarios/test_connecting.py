@@ -14,6 +14,7 @@ import pytest
 
 import jmsish
 from jmsish.engine.sasl import SaslServer
+from tests.relay import vacant_port
 
 from .face import Face
 from .steps import expect, outcome, send
@@ -52,9 +53,8 @@ async def test_unknown_keyword_option_with_the_near_miss(face: Face) -> None:
 
 async def test_unreachable_host_names_host_and_port(face: Face) -> None:
     """A port where nobody listens: an error that names host and port, quickly."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    error = await refused(face, f"amqp://127.0.0.1:{port}")
+    with vacant_port() as port:
+        error = await refused(face, f"amqp://127.0.0.1:{port}")
     assert "127.0.0.1" in str(error) and str(port) in str(error)
 
 

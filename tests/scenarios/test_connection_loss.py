@@ -15,12 +15,12 @@ from .steps import expect, outcome, stage
 async def test_every_waiting_call_fails_with_the_first_cause(face: Face) -> None:
     """All calls that wait on a connection fail, with one and the same first cause; so do later calls."""
     connection = await face.connect(cuttable=True)
-    tasks = []
+    tasks, consumers = [], []
     for number in range(4):
         session = await connection.create_session()
-        consumer = await session.create_consumer(session.create_queue(f"q{number}"))
-        tasks.append(await face.spawn(outcome(consumer.receive()), name=f"reader {number}"))
-    await face.turns(3)
+        consumers.append(await session.create_consumer(session.create_queue(f"q{number}")))
+        tasks.append(await face.spawn(outcome(consumers[-1].receive()), name=f"reader {number}"))
+    await face.comes_to_wait(*consumers)
     face.cut(connection)
     errors: list[Any] = [await task for task in tasks]
     assert [type(error) for error in errors] == [jmsish.ConnectionLostError] * 4
@@ -99,7 +99,7 @@ async def test_the_broker_stops(face: Face) -> None:
     play = await stage(face, "auto")
     consumer = await play.consumer()
     waiting = await face.spawn(outcome(consumer.receive()))
-    await face.turns(2)
+    await face.comes_to_wait(consumer)
     face.broker.stop()
     face.broker.stop()
     error = await waiting

@@ -64,7 +64,7 @@ async def test_rule_2_a_session_is_used_by_one_thread_at_a_time(face: Face, use:
     consumer, producer = await play.consumer(), await play.session.create_producer(play.destination)
     other = await play.session.create_consumer(play.session.create_queue("others"))
     waiting = await face.spawn(consumer.receive(timeout=30), name="the first")
-    await face.turns(2)
+    await face.comes_to_wait(consumer)
     calls: dict[str, Callable[[], Awaitable[Any]]] = {
         "send": lambda: producer.send("m0"),
         "receive": lambda: other.receive(timeout=30),
@@ -87,7 +87,7 @@ async def test_rule_3_a_second_receive_of_one_session(face: Face) -> None:
     play = await stage(face, "client")
     consumer = await play.consumer()
     waiting = await face.spawn(consumer.receive(timeout=30), name="the first")
-    await face.turns(2)
+    await face.comes_to_wait(consumer)
     for call in (consumer.receive(timeout=30), consumer.receive_no_wait(), consumer.receive_body(str, timeout=30)):
         assert isinstance(await outcome(call), jmsish.ConcurrencyError)
     await send(await face.connect(), "orders", "m1 m2")
@@ -104,7 +104,7 @@ async def test_rule_4_close_may_come_from_another_thread(face: Face, target: str
     play = await stage(face, "auto")
     consumer = await play.consumer()
     waiting = await face.spawn(consumer.receive(timeout=30))
-    await face.eventually(lambda: consumer._core.waiter is not None, lambda: "nobody waits for a message")
+    await face.comes_to_wait(consumer)
     await {"consumer": consumer, "session": play.session, "connection": play.connection}[target].close()
     assert await waiting is None
 
@@ -211,7 +211,7 @@ async def test_rule_8_no_listener_beside_a_waiting_receive(face: Face) -> None:
     first = await play.consumer()
     second = await play.session.create_consumer(play.session.create_queue("others"))
     waiting = await face.spawn(first.receive(timeout=30), name="the receiver")
-    await face.turns(2)
+    await face.comes_to_wait(first)
     for consumer in (first, second):
         with pytest.raises(jmsish.ConcurrencyError, match="the receiver"):
             consumer.listener = idle
@@ -278,7 +278,7 @@ async def test_rule_15_after_stop_no_receive_returns_a_message(face: Face) -> No
     play = await stage(face, "auto")
     consumer = await play.consumer()
     waiting = await face.spawn(consumer.receive(timeout=30))
-    await face.turns(2)
+    await face.comes_to_wait(consumer)
     await play.connection.stop()
     await send(await face.connect(), "orders", "m1")
     await face.turns(3)
@@ -532,7 +532,7 @@ async def test_rule_25_a_loss_that_a_receive_raises(face: Face) -> None:
     play, log = await listening(face, cuttable=True)
     consumer = await play.consumer()
     waiting = await face.spawn(outcome(consumer.receive(timeout=30)))
-    await face.turns(3)
+    await face.comes_to_wait(consumer)
     face.cut(play.connection)
     assert isinstance(await waiting, jmsish.ConnectionLostError)
     assert isinstance(await outcome(play.connection.create_session()), jmsish.ConnectionLostError)
@@ -560,7 +560,7 @@ async def test_rule_25_a_consumer_that_the_broker_takes_away(face: Face, waits: 
     consumer = await play.consumer()
     if waits:
         waiting = await face.spawn(outcome(consumer.receive(timeout=30)))
-        await face.turns(3)
+        await face.comes_to_wait(consumer)
     face.broker.delete_queue("orders")
     if waits:
         assert isinstance(await waiting, jmsish.InvalidDestinationError)
@@ -611,8 +611,9 @@ async def test_rule_27_the_exception_listener_may_close_a_living_connection(face
     play.connection.exception_listener = on_error
     await play.consumer()
     other = await play.connection.create_session()
-    waiting = await face.spawn((await other.create_consumer(other.create_queue("others"))).receive(timeout=30))
-    await face.turns(2)
+    elsewhere = await other.create_consumer(other.create_queue("others"))
+    waiting = await face.spawn(elsewhere.receive(timeout=30))
+    await face.comes_to_wait(elsewhere)
     face.broker.delete_queue("orders")
     assert await waiting is None
     assert await log.reach(1) == ["closed after InvalidDestinationError"]

@@ -202,8 +202,7 @@ async def test_s096_a_waiting_consumer_is_prompted(face: Face, same_connection: 
     other = await play.beside("client", same_connection=same_connection)
     consumer = await other.consumer()
     waiting = await face.spawn(consumer.receive(timeout=30))
-    await face.turns(3)
-    assert not waiting.done()
+    await face.comes_to_wait(consumer)
     await play.session.close()
     message = await waiting
     assert message is not None and seen(message) == "m1[R2]"
@@ -235,7 +234,7 @@ async def test_s099_blocked_receive_returns_at_the_close(face: Face, target: str
     consumer = await play.consumer()
     sender = await face.connect()
     waiting = await face.spawn(consumer.receive(timeout=timeout))
-    await face.turns(3)
+    await face.comes_to_wait(consumer)
     await closer(play, consumer, target).close()
     assert await waiting is None
     await send(sender, "orders", "m1")

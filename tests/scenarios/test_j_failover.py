@@ -475,7 +475,7 @@ async def test_m110_a_part_that_is_not_taken_back_ends_the_connection(face: Face
     mending, play = await stage(face, "auto")
     consumer = await play.consumer()
     waiting = await face.spawn(outcome(consumer.receive()))
-    await face.turns(2)
+    await face.comes_to_wait(consumer)
     refuse_consumers(play)
     mending.cut()
     error = await waiting

@@ -10,6 +10,7 @@ import pytest
 
 import jmsish
 from jmsish import aio
+from tests.relay import vacant_port
 
 from .blocking import PATIENCE
 from .face import Face
@@ -20,12 +21,6 @@ USERS = {"users": {"alice": {"password": "secret"}}}
 tcp_only = pytest.mark.parametrize("face", ["sync-tcp", "aio-tcp"], indirect=True)
 
 
-def dead_port() -> int:
-    """A port at which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
-
-
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "jmsish.client"]
 
@@ -34,8 +29,9 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
 async def test_a_list_with_one_wrong_entry_says_which(face: Face, caplog: pytest.LogCaptureFixture) -> None:
     """The others are used; the log names host, port and stage, once."""
     caplog.set_level(logging.WARNING, "jmsish.client")
-    url = f"failover:(amqp://no-such-host.invalid:5672,amqp://127.0.0.1:{dead_port()},{face.url})"
-    await send(await face.connect(url), "orders", "m1")
+    with vacant_port() as port:
+        url = f"failover:(amqp://no-such-host.invalid:5672,amqp://127.0.0.1:{port},{face.url})"
+        await send(await face.connect(url), "orders", "m1")
     said = logged(caplog)
     assert len(said) == 2
     assert "no-such-host.invalid:5672" in said[0] and "stage: resolve" in said[0]
@@ -44,16 +40,17 @@ async def test_a_list_with_one_wrong_entry_says_which(face: Face, caplog: pytest
 
 @tcp_only
 async def test_attempts_that_all_fail_are_told_broker_by_broker(face: Face) -> None:
-    port = dead_port()
-    url = f"failover:(amqp://no-such-host.invalid,amqp://127.0.0.1:{port})"
-    error = await outcome(face.connect(url, startup_max_reconnect_attempts=2, reconnect_delay=0))
+    with vacant_port() as port:
+        url = f"failover:(amqp://no-such-host.invalid,amqp://127.0.0.1:{port})"
+        error = await outcome(face.connect(url, startup_max_reconnect_attempts=2, reconnect_delay=0))
     assert isinstance(error, jmsish.ConnectionLostError)
     assert "in 2 attempts" in str(error) and "no-such-host.invalid" in str(error) and str(port) in str(error)
 
 
 async def test_one_broker_that_is_not_there_is_told_plainly(face: Face) -> None:
-    away = "vm://nobody" if face.wire == "vm" else f"amqp://127.0.0.1:{dead_port()}"
-    error = await outcome(face.connect(f"failover:({away})?failover.startupMaxReconnectAttempts=1"))
+    with vacant_port() as port:
+        away = "vm://nobody" if face.wire == "vm" else f"amqp://127.0.0.1:{port}"
+        error = await outcome(face.connect(f"failover:({away})?failover.startupMaxReconnectAttempts=1"))
     assert isinstance(error, jmsish.ConnectionLostError) and str(error).startswith("cannot connect to")
 
 
@@ -111,10 +108,10 @@ async def test_a_broker_that_falls_silent_in_the_middle_is_found_and_left(face: 
 async def test_a_first_connection_waits_for_its_broker(face: Face) -> None:
     """Without a limit of attempts it comes when the broker does."""
     name = "comes-late"
-    port = dead_port()
-    url = f"failover:(vm://{name})" if face.wire == "vm" else f"failover:(amqp://127.0.0.1:{port})"
-    waiting = await face.spawn(face.connect(url))
-    await face.yield_()
+    with vacant_port() as port:
+        url = f"failover:(vm://{name})" if face.wire == "vm" else f"failover:(amqp://127.0.0.1:{port})"
+        waiting = await face.spawn(face.connect(url))
+        await face.yield_()
     broker = face.broker_with(name=name)
     if face.wire == "tcp":
         broker.listen(port=port)
@@ -131,7 +128,7 @@ async def test_a_connection_ends_when_its_attempts_are_used_up(face: Face) -> No
     session = await connection.create_session()
     consumer = await session.create_consumer(session.create_queue("orders"))
     waiting = await face.spawn(outcome(consumer.receive()))
-    await face.turns(2)
+    await face.comes_to_wait(consumer)
     face.broker.stop()
     if mending.proxy is not None:
         mending.proxy.close()
@@ -149,7 +146,7 @@ async def test_closing_while_the_connection_is_away(face: Face) -> None:
     session = await connection.create_session()
     consumer = await session.create_consumer(session.create_queue("orders"))
     waiting = await face.spawn(outcome(consumer.receive()))
-    await face.turns(2)
+    await face.comes_to_wait(consumer)
     mending.cut()
     await mending.log.until("ConnectionInterrupted")
     await connection.close()

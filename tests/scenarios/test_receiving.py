@@ -190,7 +190,7 @@ async def test_iteration_ends_when_the_consumer_is_closed(face: Face, what: str)
 
     reading = await face.spawn(read())
     await log.reach(2)
-    await face.turns(2)
+    await face.comes_to_wait(consumer)
     await {"consumer": consumer, "session": play.session, "connection": play.connection}[what].close()
     assert await reading == ["m1", "m2"]
     assert [message async for message in consumer] == []

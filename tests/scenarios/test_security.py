@@ -372,9 +372,7 @@ async def test_both_ends_say_amqp_and_at_least_tls_1_2(
     context.set_alpn_protocols(["http/1.1", "amqp"])
     for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
         context.minimum_version = context.maximum_version = version
-        await face.spawn(_look(context, place.listener.port, agreed))
-    while len(agreed) < 2:
-        await face.yield_()
+        await (await face.spawn(_look(context, place.listener.port, agreed)))
     assert agreed == ["amqp", "amqp"]
     ours = client_context()
     assert ours.minimum_version == ssl.TLSVersion.TLSv1_2 and ours.check_hostname

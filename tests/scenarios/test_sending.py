@@ -207,6 +207,7 @@ async def test_transacted_sends_never_show_before_the_commit(face: Face) -> None
     consumer = await other.consumer()
     producer = await play.session.create_producer(play.destination)
     waiting = await face.spawn(consumer.receive(timeout=30))
+    await face.comes_to_wait(consumer)
     for body in numbered(1, 5).split():
         await producer.send(body)
     await face.turns(3)

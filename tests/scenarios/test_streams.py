@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 import jmsish
-from jmsish import AcknowledgeMode
 
 from .face import Face
-from .steps import MODES, expect, outcome, stage
+from .steps import expect, outcome, stage
 
 BODY = bytes(range(256)) * 12_000
 """Three megabytes: of more frames than a streaming session's window has."""
@@ -450,7 +449,6 @@ async def test_a_browser_shows_large_messages_whole(face: Face) -> None:
 
 async def test_a_stream_without_settlement(face: Face) -> None:
     """In a NONE session the message is gone from the queue; its body comes all the same."""
-    MODES.setdefault("none", {"acknowledge_mode": AcknowledgeMode.NONE})
     play, consumer, (_, body) = await begun(face, "none")
     assert await read_all(body) == BODY[100:]
     await expect(consumer, "m2 none")
