@@ -88,6 +88,60 @@ def test_who_is_refused_takes_nothing_away() -> None:
     assert not refused_elsewhere(exclusive)
 
 
+class StoppedLock:
+    """A lock whose first holder stops behind the step at which it has taken it, or before it gives it back, until
+    another has found it taken, and has been refused or asks again."""
+
+    def __init__(self, moment: str) -> None:
+        self._lock = threading.RLock()
+        self._moment = moment
+        self._holder = 0
+        self.stopped, self.goes_on = threading.Event(), threading.Event()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        me = threading.get_ident()
+        if self.stopped.is_set() and me != self._holder and blocking:
+            self.goes_on.set()
+        taken = self._lock.acquire(blocking, timeout)
+        if taken and not self._holder:
+            self._holder = me
+            self._stop("taken")
+        return taken
+
+    def release(self) -> None:
+        self._stop("left")
+        self._lock.release()
+
+    def _stop(self, moment: str) -> None:
+        if moment == self._moment and threading.get_ident() == self._holder and not self.stopped.is_set():
+            self.stopped.set()
+            assert self.goes_on.wait(30)
+
+    def _is_owned(self) -> bool:
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("moment", ["taken", "left"])
+def test_nobody_is_refused_for_a_look_that_has_just_begun_or_is_just_over(moment: str) -> None:
+    """The thread of the listeners takes the session, says that it only looks, and leaves it: between these steps
+    another thread was refused, for nothing, after a listener had come to its end or the connection was stopped."""
+    exclusive = Exclusive()
+    lock = StoppedLock(moment)
+    exclusive._lock = lock  # type: ignore[assignment]
+
+    def look() -> None:
+        assert exclusive.wait(30, looking=True)
+        exclusive.leave()
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    assert lock.stopped.wait(30)
+    refused = refused_elsewhere(exclusive)
+    lock.goes_on.set()
+    looking.join()
+    assert not refused
+
+
 async def begun(call: object, *uses: AioExclusive) -> bool:
     """Whether a task that was begun in this call of a listener is let in by all of these."""
 

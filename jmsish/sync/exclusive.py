@@ -39,16 +39,20 @@ class Exclusive:
         try:
             if not (self._lock.acquire(False) or self._await_look()):
                 raise refusal(me, self._owner)
+            self.is_looking = False
             self._owner = me
             self._depth = 1
-            self.is_looking = False
         except BaseException:
             self._give_back()
             raise
 
     def _await_look(self) -> bool:
-        """Whether it came free as its holder had found nothing to do."""
-        while self.is_looking:
+        """Whether it came free as its holder had found nothing to do.
+
+        Who has just taken the lock has not said yet who it is and whether it only looks, and who is about to give it
+        back says nothing any more: both are over in a moment.
+        """
+        while (self.is_looking or not self._owner) and self._process == getpid():
             if self._lock.acquire(timeout=LOOK):
                 return True
         return False
@@ -87,9 +91,9 @@ class Exclusive:
         try:
             if not self._lock.acquire(timeout=-1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)):
                 return False
+            self.is_looking = looking  # before it is known who it is: who knows that goes by this
             self._owner = me
             self._depth = 1
-            self.is_looking = looking
         except BaseException:
             self._give_back()
             raise
