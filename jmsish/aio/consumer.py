@@ -39,7 +39,10 @@ class MessageConsumer(ConsumerFace, Closing):
         """
         if timeout == 0:
             return await self.receive_no_wait()
-        with self._session._exclusive:
+        exclusive = self._session._exclusive
+        if exclusive.is_looking:
+            await exclusive.looked()
+        with exclusive:
             delivery = None if self._session._driver.is_stale else self._receive_now()
             if delivery is None:
                 async with self._receiving:  # before the first turn of the loop: a close from here on ends it with None

@@ -19,7 +19,7 @@ INSIDE: Final[ContextVar[object]] = ContextVar("jmsish_inside", default=None)
 class Exclusive:
     """Held by the task that uses a session, for as long as its call lasts; the same task may enter again."""
 
-    __slots__ = ("_depth", "_guest", "_guest_depth", "_owner", "_waiters", "lent")
+    __slots__ = ("_depth", "_guest", "_guest_depth", "_owner", "_waiters", "is_looking", "lent")
 
     def __init__(self) -> None:
         self._owner: asyncio.Task[Any] | None = None
@@ -30,6 +30,9 @@ class Exclusive:
         self.lent: object = None
         """The call of a listener that runs: tasks begun in it are let in, one at a time."""
         self._waiters: list[asyncio.Future[None]] = []
+        self.is_looking = False
+        """It is held by the task of the listeners, which looks whether there is something for one of them: there may
+        be none any more, so whoever comes meanwhile waits for the answer, and is not refused for nothing."""
 
     def __enter__(self) -> None:
         me = asyncio.current_task()
@@ -53,6 +56,8 @@ class Exclusive:
         self.leave()
 
     async def __aenter__(self) -> None:
+        if self.is_looking:
+            await self.looked()
         self.__enter__()
 
     async def __aexit__(self, *failure: Any) -> None:
@@ -85,15 +90,27 @@ class Exclusive:
         self._depth -= 1
         if not self._depth:
             self._owner = None
-            for waiter in self._waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-            self._waiters.clear()
+            self.end_look()
 
-    async def wait(self, timeout: float | None = None, *, as_guest: bool = False) -> bool:
+    def end_look(self) -> None:
+        """What was looked for is found, or the session is left: who waited may ask again whether it is let in."""
+        self.is_looking = False
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    async def looked(self) -> None:
+        """Wait as long as the session is only looked at; see `is_looking`."""
+        while self.is_looking:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    async def wait(self, timeout: float | None = None, *, as_guest: bool = False, looking: bool = False) -> bool:
         """Enter, waiting for whoever uses the session (for listeners and closes); whether that came in time.
 
-        ``as_guest``: without waiting for the listener for which the caller works.
+        ``as_guest``: without waiting for the listener for which the caller works.  ``looking`` is for `is_looking`.
         """
         me = asyncio.current_task()
         if as_guest and self._owner is not me and self._enter_as_guest(me):
@@ -109,6 +126,7 @@ class Exclusive:
                 return False
         self._owner = me
         self._depth += 1
+        self.is_looking = looking
         return True
 
 

@@ -72,7 +72,7 @@ class ListenerTask:
                 if not prompt.done():  # nothing to do: the session is left to others
                     await driver.wait(prompt, None)
                     continue
-                await session._exclusive.wait()
+                await session._exclusive.wait(looking=True)
                 try:
                     async with self._busy:
                         failures = await self._deliver()
@@ -97,6 +97,7 @@ class ListenerTask:
         if ready is None:
             return 0
         consumer, delivery, listener = ready
+        self._session._exclusive.end_look()
         try:
             await self._call(listener, self._session._message(delivery))
         except asyncio.CancelledError:

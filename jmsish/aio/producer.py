@@ -53,6 +53,8 @@ class MessageProducer(ProducerFace, Closing):
         `SendRejectedError` at once, with both sizes; a stream whose size is not known does when it has given more.
         """
         session = self._session
+        if session._exclusive.is_looking:
+            await session._exclusive.looked()
         with session._exclusive:
             core, driver = self._core, session._driver
             core.check()

@@ -186,7 +186,7 @@ class Face(ABC):
         give the loop some turns before it waits.
         """
         for consumer in consumers:
-            core = consumer._core
+            core = getattr(consumer, "_consumer", consumer)._core  # that of a context is one around another
             await self.eventually(lambda core=core: core.waiter is not None, lambda: "nobody waits for a message")
 
     # -- the end

@@ -221,6 +221,33 @@ async def test_rule_8_no_listener_beside_a_waiting_receive(face: Face) -> None:
     assert message is not None and seen(message) == "m1"
 
 
+@pytest.mark.parametrize("face", ["aio-vm", "aio-tcp"], indirect=True)
+@pytest.mark.parametrize("use", ["receive", "receive_no_wait", "send", "create_producer"])
+async def test_rule_8_who_has_taken_the_listener_away_uses_the_session_at_once(
+    face: Face, use: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """8: the task of the listeners may have begun to look for a message, which takes it some turns of the loop; there
+    is none for it any more, and nobody is refused for that."""
+    play = await stage(face, "auto", "m1", start=False)
+    consumer, producer = await play.consumer(), await play.session.create_producer(play.destination)
+    await play.primed(1)
+    monkeypatch.setattr(loop, "COALESCE_SECONDS", -1.0)
+    consumer.listener = idle
+    await play.connection.start()
+    while play.session._exclusive._owner is None:
+        await face.yield_()
+    consumer.listener = None
+    if use == "send":
+        await producer.send("m2")
+    elif use == "create_producer":
+        await play.session.create_producer(play.destination)
+    if use == "receive_no_wait":
+        message = await consumer.receive_no_wait()
+    else:
+        message = await consumer.receive(timeout=30)
+    assert message is not None and seen(message) == "m1"
+
+
 # -- start and stop ----------------------------------------------------------------------------------------------------
 
 
