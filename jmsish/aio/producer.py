@@ -58,9 +58,8 @@ class MessageProducer(ProducerFace, Closing):
         with session._exclusive:
             core, driver = self._core, session._driver
             core.check()
-            target = core.destination
-            if target is None or destination is not None:
-                target = self._choose_destination(destination)
+            target = core.destination if destination is None else None
+            target = target or self._choose_destination(destination)
             wanted = (delivery_mode, priority, time_to_live, delivery_delay, properties)
             if not core.relayed:
                 core = await driver.run(core.target_for(target))
@@ -73,11 +72,10 @@ class MessageProducer(ProducerFace, Closing):
             if on_completion is not None or (mode is DeliveryMode.PERSISTENT and session._core.controller is None):
                 context = self._context(message, mode, on_completion)
             driver.core.now = driver.time()
-            posted = core.post(payload, context)
-            if not posted:
-                await driver.run(core.send(payload, context), cancellable=True)
-            if posted:
+            if core.post(payload, context):
                 session._follow_up()
+            else:
+                await driver.run(core.send(payload, context), cancellable=True)
             if isinstance(context, Future):
                 await self._await_outcome(context)
 
