@@ -86,6 +86,20 @@ async def outcome(call: Awaitable[T]) -> T | jmsish.JMSError:
         return error
 
 
+async def unanswered(face: Face, url: str, told: str, **options: Any) -> jmsish.JMSError:
+    """The error of a connect that waits in vain for what comes next, with `told` in it: "no answer within {} s".
+
+    The wait is longer the second time and the third: on a busy machine a short one may be over before that point of
+    the conversation is reached, and the error is about an earlier one.
+    """
+    for seconds in (0.2, 2, 10):
+        error = await outcome(face.connect(url, connect_timeout=seconds, **options))
+        assert isinstance(error, jmsish.JMSError), f"{url} answered"
+        if told.format(seconds) in str(error):
+            return error
+    raise AssertionError(f"{told!r} is not in {error}")
+
+
 async def when_free(call: Callable[[], Coroutine[Any, Any, T]], face: Face) -> T:
     """Makes a call once the listener that uses the session has returned."""
     while True:
