@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +11,7 @@ import jmsish
 from jmsish.cli.collector import LOOK, Collector
 from jmsish.cli.parsing import CommandError, OneLineParser, UsageError, add_command, note, port
 from jmsish.cli.policy import check
+from jmsish.cli.signals import told_by_signals
 from jmsish.drivers.descriptors import raise_limit
 
 if sys.version_info >= (3, 11):
@@ -94,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     configured = bool(config.get("listeners"))
     listening = tls_settings(arguments)
     made = jmsish.EmbeddedBroker(arguments.name, config=arguments.config, profile=arguments.profile)
-    with stop_signals() as stopped, made as broker, hangups(broker):
+    with told_by_signals(lambda: reload(made)) as told, made as broker:
         if not configured or arguments.host is not None or arguments.port is not None:
             number = DEFAULT_PORT if arguments.port is None else arguments.port
             broker.listen(arguments.host or "127.0.0.1", number, **listening)
@@ -104,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
             role = "" if listener.role == "normal" else f" for {listener.role}"
             print(f"listening on {listener.url}{role}", flush=True)
         with Collector(broker._explained) as collector:
-            while not stopped.wait(LOOK):
+            while not told.wait(LOOK):
                 collector.look()
     return 0
 
@@ -131,25 +128,11 @@ def tls_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def hangups(broker: jmsish.EmbeddedBroker) -> Iterator[None]:
-    """For the time of the block SIGHUP has the broker read its files anew, in a thread of its own: the signal may come
-    while this one holds something that the broker wants."""
-
-    def reload() -> None:
-        try:
-            broker.reload()
-        except ValueError as error:
-            note(f"not everything could be read anew: {error}")
-
-    def hang_up(*_: object) -> None:
-        threading.Thread(target=reload, name="jmsish-reload", daemon=True).start()
-
-    previous = signal.signal(signal.SIGHUP, hang_up)
+def reload(broker: jmsish.EmbeddedBroker) -> None:
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, previous)
+        broker.reload()
+    except ValueError as error:
+        note(f"not everything could be read anew: {error}")
 
 
 def read_config(path: str | None) -> dict[str, Any]:
@@ -160,16 +143,3 @@ def read_config(path: str | None) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: {error}") from error
     return config
-
-
-@contextmanager
-def stop_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, for the time of the block."""
-    stopped = threading.Event()
-    names = (signal.SIGINT, signal.SIGTERM)
-    previous = {name: signal.signal(name, lambda *_: stopped.set()) for name in names}
-    try:
-        yield stopped
-    finally:
-        for name, action in previous.items():
-            signal.signal(name, action)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from jmsish.cli.bindings import changes, exchange
-from jmsish.cli.broker import stop_signals
 from jmsish.cli.management import Management, node
 from jmsish.cli.parsing import CommandError, UsageError, add_command, add_connection_arguments, connect, note, seconds
+from jmsish.cli.signals import told_by_signals
 
 EPILOG = """\
 examples:
@@ -99,17 +99,17 @@ def hold_for(command: Sequence[str], end: End) -> int:
 
 def wait(line: str, longest: float) -> bool:
     """Say so, and wait until standard input ends, or the freeze has been lifted anyway; True when interrupted."""
-    with stop_signals() as stopped:
+    with told_by_signals() as told:
         ended = threading.Event()
 
         def read() -> None:
             drain()
             ended.set()
-            stopped.set()
+            told.stop()
 
         print(line, flush=True)  # whoever reads it may interrupt from now on
         threading.Thread(target=read, name="jmsish-standard-input", daemon=True).start()
-        return stopped.wait(longest) and not ended.is_set()
+        return told.wait(longest) and not ended.is_set()
 
 
 def drain() -> None:
