@@ -18,3 +18,9 @@ def hurried(connection: Any, **timeouts: float) -> Iterator[None]:
         yield
     finally:
         core.options = before
+
+
+def give_up_after(connection: Any, seconds: float) -> None:
+    """From now on a peer that says nothing for so long is given up; before, a busy one had its time."""
+    heartbeat = connection._core.engine._heartbeat
+    heartbeat.timeout, heartbeat._give_up = seconds, None

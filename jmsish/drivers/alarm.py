@@ -20,7 +20,8 @@ class Alarm:
     """Calls ``ring`` (a bound method, held weakly) in a thread of its own when the time set has come.
 
     The thread is a daemon, started by the first :meth:`set`; it waits on a condition, without polling. Its lock is a
-    leaf: ``ring`` is called with no lock held, so :meth:`set` may be called under any lock.
+    leaf: ``ring`` is called with no lock held, so :meth:`set` may be called under any lock. It is the lock that is
+    entered, not the condition: an interrupt at the end of that one's ``__enter__`` would leave it taken.
     """
 
     def __init__(self, ring: Callable[[], None], name: str) -> None:
@@ -28,7 +29,8 @@ class Alarm:
         self._ring = weakref.WeakMethod(ring)
         self._name = name
         # Re-entrant, because the collector may run the owner's finalizer, which stops us, in a thread that holds it.
-        self._changed = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._thread: threading.Thread | None = None
         self._wake: Callable[[], None] | None = None
         self._stopped = False
@@ -38,7 +40,7 @@ class Alarm:
 
         ``wake`` is called by whoever sets an earlier time, under any lock and ours: it only signals.
         """
-        with self._changed:
+        with self._lock:
             self._wake = wake
             self._changed.notify()  # who has waited goes
             wake()
@@ -47,13 +49,13 @@ class Alarm:
         """Whether it is time, by the clock; then nothing is set any more."""
         if self.at > monotonic():
             return False
-        with self._changed:
+        with self._lock:
             self.at = float("inf")
         return True
 
     def set(self, at: float) -> None:
         """Ring at this time, if nothing earlier is set."""
-        with self._changed:
+        with self._lock:
             if self._stopped or at >= self.at:
                 return
             self.at = at
@@ -67,7 +69,7 @@ class Alarm:
 
     def stop(self) -> None:
         """Ring no more, and end the thread."""
-        with self._changed:
+        with self._lock:
             self._stopped = True
             self._changed.notify()
 
@@ -96,7 +98,7 @@ class Alarm:
 
     def _wait(self) -> bool:
         """True when it is time to ring, false when it is time to go."""
-        with self._changed:
+        with self._lock:
             while not self._stopped and self._wake is None:
                 left = self.at - monotonic()
                 if left <= 0:

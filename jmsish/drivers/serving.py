@@ -24,7 +24,7 @@ from jmsish.drivers.broker_core import BrokerCore, ServerConnection, SteppedCloc
 from jmsish.drivers.errands import Errands
 from jmsish.drivers.forks import brokers
 from jmsish.drivers.kept_time import KeptTime
-from jmsish.drivers.transport import LOW_WATER, Outlet, PipeEnd
+from jmsish.drivers.transport import Outlet, PipeEnd, wake_all
 from jmsish.drivers.turns import ALONE, COMPANY, ROUND, SLICE, SMALL, Lane, Share
 from jmsish.errors import ConnectionLostError, IllegalStateError
 
@@ -36,6 +36,9 @@ _T = TypeVar("_T")
 #: So many times a caller serves the others after its own work; then the alarm's thread takes over. Without a limit one
 #: client's send would not return while the others keep the broker busy.
 _ROUNDS = 16
+
+#: For a lock that is to be taken without waiting.
+_AT_ONCE = (False,)
 
 
 class BrokerDriver(KeptTime):
@@ -147,12 +150,15 @@ class BrokerDriver(KeptTime):
     def _pump(self, pressed: bool) -> bool:
         """Whether there is more, after so many rounds."""
         inbox = self._inbox
-        lock = self._lock
-        for _ in range(_ROUNDS):
-            if not inbox or not lock.acquire(False):
-                return False
-            self._round(pressed)
-        return bool(inbox)
+        try:
+            for _ in range(_ROUNDS):
+                if not inbox or not self._round(pressed):
+                    return False
+            return bool(inbox)
+        except BaseException:
+            # The program was interrupted: somebody else looks after those who went away because of us.
+            self._alarm.set(0.0)
+            raise
 
     def work_off(self) -> float | None:
         """As :meth:`pump`, and then what is due, and some of what was left. In how many seconds to come again, having
@@ -161,24 +167,32 @@ class BrokerDriver(KeptTime):
         more = self._pump(True)
         if not (is_due or more or self._left or self._more):
             return None
-        if not self._lock.acquire(False):
+        if not self._round(True, what_is_left=True):
             if is_due:
                 self._alarm.set(0.0)
             return ROUND / 8
-        self._round(True, what_is_left=True)
         return 0.0 if self._left or self._more or self._inbox else None
 
-    def _round(self, pressed: bool, what_is_left: bool = False) -> None:
-        """With the lock held, which is let go. ``pressed`` by others, it ends before all is done, for `work_off`."""
+    def _round(self, pressed: bool, what_is_left: bool = False) -> bool:
+        """With the lock, unless another has it. ``pressed`` by others, it ends before all is done, for `work_off`.
+
+        The lock is taken and noted in one step, as an interrupt may come whenever a built-in function has returned.
+        """
         woken: dict[Outlet, None] = {}
+        taken: list[bool] = []
         try:
             try:
+                taken.extend(map(self._lock.acquire, _AT_ONCE))
+                if not taken[0]:
+                    return False
                 self._serve(woken, pressed, what_is_left)
             finally:
-                self._lock.release()
+                if taken and taken[0]:
+                    self._lock.release()
         finally:
-            for outlet in woken:
-                outlet.wake()
+            if woken:
+                wake_all(woken)
+        return True
 
     def call(self, function: Callable[[], _T]) -> _T:
         """Run ``function`` as the owner of the broker, and then what follows from it.
@@ -192,12 +206,17 @@ class BrokerDriver(KeptTime):
             raise IllegalStateError("this was called from inside the broker, while it works: it would wait for itself")
         woken: dict[Outlet, None] = {}
         try:
-            with self._lock:
-                return self._run(function, woken)
-        finally:
-            for outlet in woken:
-                outlet.wake()
-            self.pump()
+            try:
+                with self._lock:
+                    return self._run(function, woken)
+            finally:
+                wake_all(woken)
+                self.pump()
+        except Exception:
+            raise
+        except BaseException:
+            self._alarm.set(0.0)  # as above
+            raise
 
     def _run(self, function: Callable[[], _T], woken: dict[Outlet, None]) -> _T:
         """Lock held."""
@@ -335,7 +354,7 @@ class BrokerDriver(KeptTime):
                 continue
             outlet = lane.outlet
             try:
-                if outlet.delivered - outlet.consumed > self._broker.high_water and self._hold(lane):
+                if outlet.delivered - outlet.consumed > self._broker.high_water and lane.holds():
                     continue
                 data = connection.take_output()
                 if data:
@@ -347,22 +366,6 @@ class BrokerDriver(KeptTime):
             except Exception:
                 self._break(lane, woken)
         return taken
-
-    def _hold(self, lane: Lane) -> bool:
-        """Whether to leave the output in the connection, whose backlog is high, until its reader resumes.
-
-        The broker in turn dispatches no more to a connection that holds much output, so a slow reader costs a bounded
-        amount of memory. A connection that is closed adds nothing more: its last words go out in any case.
-        """
-        if lane.connection.closed:
-            return False
-        outlet = lane.outlet
-        # Said before looking again: the reader first reads and then looks at the flag, so one of the two sees.
-        outlet.held = True
-        if outlet.delivered - outlet.consumed > LOW_WATER:
-            return True
-        outlet.held = False
-        return False
 
     def _finish(self, lane: Lane, woken: dict[Outlet, None]) -> None:
         """The connection has ended, from either side: its last words, and the end."""

@@ -13,13 +13,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from time import monotonic
 from typing import Protocol
 
 from jmsish.errors import ConnectionLostError
 
-__all__ = ["Nowhere", "Outlet", "PipeEnd", "SendBlocked", "Transport"]
+__all__ = ["Nowhere", "Outlet", "PipeEnd", "SendBlocked", "Transport", "wake_all"]
 
 _log = logging.getLogger("jmsish.drivers")
 
@@ -93,6 +93,17 @@ class Outlet(Protocol):
 
     def wake(self) -> None:
         """Look after what was delivered: wake the reader, write to the socket. No lock is held."""
+
+
+def wake_all(outlets: Collection[Outlet]) -> None:
+    """Wake each of them, though the program is interrupted meanwhile."""
+    try:
+        for outlet in outlets:
+            outlet.wake()
+    except BaseException:
+        for outlet in outlets:  # to be woken twice does no harm
+            outlet.wake()
+        raise
 
 
 class Nowhere:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from time import thread_time
 
 from jmsish.drivers.broker_core import ServerConnection
-from jmsish.drivers.transport import Outlet
+from jmsish.drivers.transport import LOW_WATER, Outlet
 
 __all__ = ["ALONE", "CHOKED", "COMPANY", "NEVER", "ROUND", "SLICE", "SMALL", "Lane", "Share"]
 
@@ -106,3 +106,19 @@ class Lane:
     def is_choked(self) -> bool:
         """Its peer takes no output, and there are many answers for it: it is asked nothing more until it does."""
         return self.outlet.held and self.connection.unsent > CHOKED and not self.ending
+
+    def holds(self) -> bool:
+        """Whether to leave the output in the connection, whose backlog is high, until its reader resumes.
+
+        The broker in turn dispatches no more to a connection that holds much output, so a slow reader costs a bounded
+        amount of memory. A connection that is closed adds nothing more: its last words go out in any case.
+        """
+        if self.connection.closed:
+            return False
+        outlet = self.outlet
+        # Said before looking again: the reader first reads and then looks at the flag, so one of the two sees.
+        outlet.held = True
+        if outlet.delivered - outlet.consumed > LOW_WATER:
+            return True
+        outlet.held = False
+        return False

@@ -41,10 +41,19 @@ def queue_of(session: Any) -> Any:
     return session.create_queue("q")
 
 
-def threads_of_ours() -> list[threading.Thread]:
-    """All but the one that writes the frame trace: it is there once for the whole process, where anybody traced."""
-    threads = [thread for thread in threading.enumerate() if thread.name.startswith("jmsish ")]
-    return [thread for thread in threads if thread.name != "jmsish frame trace"]
+class Threads:
+    """Those that are there now, and those that come later. A number would tell less: one that an earlier test has left
+    may end at any moment."""
+
+    def __init__(self) -> None:
+        self.before = set(threading.enumerate())
+
+    def new(self) -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread not in self.before]
+
+    def new_of_ours(self) -> list[threading.Thread]:
+        """All but the one that writes the frame trace: it is there once for the whole process, where anybody traced."""
+        return [each for each in self.new() if each.name.startswith("jmsish ") and each.name != "jmsish frame trace"]
 
 
 def await_end(threads: list[threading.Thread]) -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import jmsish
 from jmsish import aio
 from jmsish.drivers.wires import SocketWire
+from tests.hurry import give_up_after
 
 from .mute import MutableProxy
 
@@ -443,10 +444,11 @@ def test_a_close_that_is_never_answered_ends_by_close_timeout(proxy: MutableProx
 
 def test_silence_of_the_broker_fails_the_waiting_call(proxy: MutableProxy) -> None:
     async def scene() -> None:
-        connection = await aio.connect(proxy.url, idle_timeout=1)
+        connection = await aio.connect(proxy.url)
         session = await connection.create_session()
         consumer = await session.create_consumer(session.create_queue("q"))
         proxy.mute()
+        give_up_after(connection, FAST)
         with pytest.raises(jmsish.ConnectionLostError):
             await consumer.receive()
         await connection.close()

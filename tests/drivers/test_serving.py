@@ -5,17 +5,23 @@ from __future__ import annotations
 import gc
 import logging
 import random
+import sys
 import threading
 import weakref
+from collections.abc import Callable
+from itertools import count
 from time import time
+from types import FrameType
 
 import pytest
 
+from jmsish.drivers import alarm, serving
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.transport import HIGH_WATER, PipeEnd
 from jmsish.errors import ConnectionLostError
 from jmsish.testing import VirtualClock
 
+from .calls import Threads, begin
 from .conftest import PATIENCE, Lines
 from .toy import FULL, ToyBroker
 
@@ -38,13 +44,13 @@ def connect(driver: BrokerDriver, name: str = "") -> PipeEnd:
 
 def test_the_answer_is_there_when_send_returns() -> None:
     driver, _ = make()
-    threads = threading.active_count()
+    threads = Threads()
     end = connect(driver)
     end.send(b"echo one\necho ")
     end.send(b"two\n")
     assert end.recv_nowait() == b"one\ntwo\n"
     assert end.recv_nowait() is None
-    assert threading.active_count() == threads
+    assert not threads.new()
     driver.stop()
 
 
@@ -229,7 +235,7 @@ def test_last_words_reach_a_slow_reader_too() -> None:
 def test_a_virtual_clock_runs_the_broker_in_the_thread_that_moves_it() -> None:
     clock = VirtualClock()
     driver, _ = make(clock)
-    threads = threading.active_count()
+    threads = Threads()
     end = connect(driver, "end")
     end.send(b"at 30 late\nat 10 early\n")
     clock.advance(9)
@@ -238,7 +244,7 @@ def test_a_virtual_clock_runs_the_broker_in_the_thread_that_moves_it() -> None:
     assert end.recv_nowait() == b"early\n"
     clock.advance(100)
     assert end.recv_nowait() == b"late\n"
-    assert threading.active_count() == threads
+    assert not threads.new()
     driver.stop()
     assert not clock._listeners
 
@@ -256,12 +262,13 @@ def test_what_is_due_on_the_way_happens_at_its_time() -> None:
 
 
 def test_a_real_clock_needs_no_call() -> None:
+    threads = Threads()
     driver, _ = make()
     end = connect(driver, "end")
     end.send(b"at 0.02 by itself\n")
     assert end.recv(PATIENCE) == b"by itself\n"
     driver.stop()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("jmsish-broker")]
+    assert not threads.new()
 
 
 def test_the_timers_of_a_connection_stay_real() -> None:
@@ -372,6 +379,52 @@ def test_an_interrupt_in_the_middle_of_the_broker_leaves_nobody_waiting(caplog: 
     driver.stop()
 
 
+def interrupting(count: int) -> Callable[..., None]:
+    """Ctrl-C where the interpreter looks for it: as a function is entered, or a built-in one has returned. It comes the
+    so many-th time that the driver or its alarm does that."""
+    left = [count]
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        if event in ("call", "c_return") and frame.f_code.co_filename in (serving.__file__, alarm.__file__):
+            left[0] -= 1
+            if not left[0]:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    return profile
+
+
+def test_an_interrupt_anywhere_in_the_driver_leaves_its_locks_free_and_nobody_waiting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One that came just as the lock was taken left it taken, and the stop of the broker waited for it for ever."""
+    caplog.set_level(logging.CRITICAL, "jmsish.broker")
+    for number in count(1):
+        threads = Threads()
+        driver, _ = make()
+        mine, other = connect(driver, "mine"), connect(driver, "other")
+        reading = begin(lambda: other.recv(PATIENCE))  # noqa: B023
+        interrupted = False
+        sys.setprofile(interrupting(number))
+        try:
+            mine.send(b"say other one\nat 1000 never\n")
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            sys.setprofile(None)
+        assert driver._lock.acquire(timeout=PATIENCE), number
+        driver._lock.release()
+        third = connect(driver, "third")
+        third.send(b"say other two\necho well\n")
+        assert third.recv(PATIENCE) == b"well\n"
+        assert reading.result(PATIENCE) is not None
+        driver.stop()
+        assert not [each for each in threads.new() if each.name.startswith("jmsish")], number
+        if not interrupted:
+            break
+    assert number > 10
+
+
 def test_a_reader_that_fails_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
     driver, _ = make()
     end = connect(driver)
@@ -412,11 +465,8 @@ def test_a_driver_that_is_dropped_is_collected_with_its_thread() -> None:
     assert end.recv(PATIENCE) == b"by itself\n"
     alarm, gone = driver._alarm, weakref.ref(driver)
     del driver, end
-    for _ in range(100):
+    while gone() is not None:
         gc.collect()
-        if gone() is None:
-            break
         alarm.join(0.01)  # its thread may be on its way out of the ring
-    assert gone() is None
     alarm.join(PATIENCE)
     assert not alarm._thread.is_alive()

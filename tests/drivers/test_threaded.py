@@ -11,6 +11,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,9 +21,9 @@ import pytest
 
 import jmsish
 from jmsish.testing import cut
-from tests.hurry import hurried
+from tests.hurry import give_up_after, hurried
 
-from .calls import FAST, PATIENCE, await_end, begin, prompt, queue_of, threads_of_ours
+from .calls import FAST, PATIENCE, Threads, await_end, begin, prompt, queue_of
 from .mute import MutableProxy
 from .reach import broker, proxy, url  # noqa: F401
 
@@ -30,11 +31,12 @@ from .reach import broker, proxy, url  # noqa: F401
 
 
 def test_a_peer_that_accepts_and_never_answers_is_given_up() -> None:
+    threads = Threads()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"amqp://127.0.0.1:{silent.getsockname()[1]}"
         error = prompt(lambda: jmsish.connect(url, connect_timeout=FAST))
     assert isinstance(error, jmsish.ConnectionLostError) and "did not answer within 0.2 s" in str(error)
-    await_end(threads_of_ours())
+    await_end(threads.new_of_ours())
 
 
 def test_a_silent_peer_is_followed_by_the_next(broker: jmsish.EmbeddedBroker) -> None:
@@ -45,6 +47,7 @@ def test_a_silent_peer_is_followed_by_the_next(broker: jmsish.EmbeddedBroker) ->
 
 @pytest.mark.parametrize("closing", ["consumer", "producer", "session", "connection"])
 def test_a_close_that_is_never_answered_ends_by_close_timeout(proxy: MutableProxy, closing: str) -> None:
+    threads = Threads()
     connection = jmsish.connect(proxy.url, close_timeout=FAST)
     session = connection.create_session()
     parts: dict[str, Any] = {
@@ -56,7 +59,7 @@ def test_a_close_that_is_never_answered_ends_by_close_timeout(proxy: MutableProx
     proxy.mute()
     assert isinstance(prompt(parts[closing].close), jmsish.OperationTimeoutError)
     prompt(connection.close)
-    await_end(threads_of_ours())
+    await_end(threads.new_of_ours())
 
 
 def test_a_session_closes_while_its_send_waits_for_an_answer_that_never_comes(proxy: MutableProxy) -> None:
@@ -73,9 +76,10 @@ def test_a_session_closes_while_its_send_waits_for_an_answer_that_never_comes(pr
 
 
 def test_silence_of_the_broker_fails_the_waiting_call(proxy: MutableProxy) -> None:
-    connection = jmsish.connect(proxy.url, idle_timeout=1)
+    connection = jmsish.connect(proxy.url)
     consumer = connection.create_session().create_consumer(jmsish.Queue("q"))
     proxy.mute()
+    connection._driver.call(lambda: give_up_after(connection, FAST))
     assert isinstance(prompt(consumer.receive), jmsish.ConnectionLostError)
     assert prompt(connection.close) is None
 
@@ -121,7 +125,7 @@ def late(broker: jmsish.EmbeddedBroker) -> Iterator[None]:
 
 def test_a_loss_ends_every_waiting_call_and_every_thread(url: str, broker: jmsish.EmbeddedBroker) -> None:
     broker.declare_queue("full", max_messages=1, overflow="block")
-    before = set(threading.enumerate())
+    threads = Threads()
     connection = jmsish.connect(url)
     calls = []
     for number in range(3):
@@ -134,7 +138,7 @@ def test_a_loss_ends_every_waiting_call_and_every_thread(url: str, broker: jmsis
     errors = [call.exception(PATIENCE) for call in calls]
     assert {str(error) for error in errors} == {str(connection._core.failure)}
     assert prompt(connection.close) is None
-    await_end([t for t in threading.enumerate() if t not in before and t.name.startswith("jmsish ")])
+    await_end(threads.new_of_ours())
 
 
 def test_a_loss_during_a_detach_ends_the_close_at_once(proxy: MutableProxy) -> None:
@@ -178,12 +182,13 @@ def test_two_hundred_connections_leave_nothing(url: str) -> None:
             cut(connection)
         connection.close()
 
+    threads = Threads()
     one(0)
-    await_end(threads_of_ours())
+    await_end(threads.new_of_ours())
     files = len(os.listdir("/proc/self/fd"))
     for number in range(200):
         one(number)
-    await_end(threads_of_ours())
+    await_end(threads.new_of_ours())
     assert len(os.listdir("/proc/self/fd")) <= files + 2
 
 
@@ -230,10 +235,24 @@ def test_in_a_child_made_by_fork_the_connection_is_lost_and_the_parents_lives(ur
 
 @pytest.fixture
 def interrupt() -> Iterator[Callable[[], None]]:
-    """Ctrl-C in the main thread, a moment from now."""
+    """Ctrl-C in the main thread, when it waits for the broker."""
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def place() -> tuple[object, int] | None:
+        """Where it waits."""
+        frame = sys._current_frames()[main]
+        return (frame, frame.f_lasti) if frame.f_code.co_name in ("_wait", "_wait_for_reader") else None
+
+    def press() -> None:
+        before = None
+        while before is None or place() != before:
+            before = place()
+            threading.Event().wait(0.001)
+        signal.pthread_kill(main, signal.SIGALRM)
+
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.03) and None
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    yield lambda: threading.Thread(target=press, daemon=True).start()
     signal.signal(signal.SIGALRM, before)
 
 
