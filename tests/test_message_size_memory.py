@@ -26,6 +26,7 @@ BROKER = r"""
 import sys
 from jmsish import EmbeddedBroker
 from jmsish.broker import Broker
+from jmsish.drivers import outlet
 from tests.wire.frames import AMQP_HEADER, RECEIVER, SENDER, composite, read, write
 from tests.wire.raw import MemoryLine, RawPeer, SocketLine
 
@@ -35,6 +36,7 @@ def memory(field):
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field))
 
+outlet.LINGER = 60.0  # what still comes is read over, however long it takes us
 config = {"policy": {"max_message_size": limit, "on_oversize": mode}}
 broker = EmbeddedBroker(config=config)
 with broker:

@@ -75,7 +75,8 @@ class Alarm:
 
     def disown(self) -> None:
         """After a fork, in the child: whoever held the lock is not there, nor the thread."""
-        self._changed = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._stopped = True
         self._thread = None
 

@@ -128,13 +128,13 @@ def test_routers_are_served_and_say_who_may_come_in_by_which_door(start: Start, 
     edge = f'[router]\nid = "EA1"\nmode = "edge"\n[[connectors]]\nurl = "{said[1][2]}"\nrole = "edge"\n'
     (tmp_path / "edge.toml").write_text(edge)
     url = line_of(start("broker", "--port", "0", "--config", str(tmp_path / "edge.toml"))).split()[-1]
-    with jmsish.connect(url) as near, jmsish.connect(said[0][2], send_timeout=10) as far:
+    with jmsish.connect(url) as near, jmsish.connect(said[0][2], send_timeout=30) as far:
         one, other = near.create_session(), far.create_session()
         received: queue.SimpleQueue[jmsish.Message] = queue.SimpleQueue()
         one.create_consumer(one.create_queue("orders")).listener = received.put
         producer = other.create_producer(other.create_queue("orders"))
         producer.send("hello")
-        assert received.get(timeout=10).body == "hello"
+        assert received.get(timeout=30).body == "hello"
     told = start("topology", url).communicate(timeout=30)[0]
     assert told == "EA1 (edge)\n└─ INT.A (interior)\n"
 

@@ -25,7 +25,12 @@ def test_lines_of_a_file_and_over_tcp(broker: jmsish.EmbeddedBroker, run: Run, t
     url = broker.listen().url
     (tmp_path / "lines").write_text("a\nb\n", encoding="utf-8")
     run("send", url, "queue://q", str(tmp_path / "lines"), "--count", "2")
-    assert run("receive", url, "q", "--timeout", "0.5") == "a\nb\na\nb\n"
+    assert run("receive", url, "q", "-n", "4", "--timeout", "30") == "a\nb\na\nb\n"
+
+
+def test_all_there_is_until_none_came_for_so_long(broker: jmsish.EmbeddedBroker, run: Run) -> None:
+    run("send", broker.url, "q", stdin="a\nb\n")
+    assert run("receive", broker.url, "q", "--timeout", "0.1") == "a\nb\n"
 
 
 def test_a_whole_file_goes_and_comes_octet_for_octet(broker: jmsish.EmbeddedBroker, run: Run, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from time import monotonic
 
 from jmsish.drivers.alarm import Alarm
 
+PATIENCE = 30.0
+
 
 class Owner:
     def __init__(self) -> None:
@@ -34,12 +36,12 @@ def test_rings_at_the_time_and_only_then() -> None:
     owner = Owner()
     start = monotonic()
     owner.alarm.set(start + 0.02)
-    assert owner.rung.acquire(timeout=5)
+    assert owner.rung.acquire(timeout=PATIENCE)
     assert monotonic() >= start + 0.02
     assert owner.alarm.at == float("inf")
     assert not owner.rung.acquire(blocking=False)
     owner.alarm.stop()
-    owner.alarm.join(30)
+    owner.alarm.join(PATIENCE)
     assert not alarm_threads()
 
 
@@ -48,21 +50,21 @@ def test_an_earlier_time_overtakes_and_a_later_one_changes_nothing() -> None:
     owner.alarm.set(monotonic() + 1e12)  # longer than a condition can wait at once
     owner.alarm.set(float("inf"))
     owner.alarm.set(monotonic() + 0.01)
-    assert owner.rung.acquire(timeout=5)
+    assert owner.rung.acquire(timeout=PATIENCE)
     owner.alarm.stop()
-    owner.alarm.join(30)
+    owner.alarm.join(PATIENCE)
 
 
 def test_an_owner_that_is_dropped_is_collected() -> None:
     owner = Owner()
     owner.alarm.set(monotonic() + 0.01)
     rung = owner.rung
-    assert rung.acquire(timeout=5)
+    assert rung.acquire(timeout=PATIENCE)
     alarm = owner.alarm
     del owner
     gc.collect()
     alarm.set(0.0)
-    alarm.join(30)
+    alarm.join(PATIENCE)
     assert not alarm_threads()
 
 
@@ -81,9 +83,9 @@ def test_a_fault_does_not_end_it() -> None:
     owner = Faulty()
     for _ in range(2):
         owner.alarm.set(0.0)
-        assert owner.rung.acquire(timeout=5)
+        assert owner.rung.acquire(timeout=PATIENCE)
     owner.alarm.stop()
-    owner.alarm.join(30)
+    owner.alarm.join(PATIENCE)
 
 
 def test_entrusted_to_one_who_waits_anyway() -> None:
@@ -94,7 +96,7 @@ def test_entrusted_to_one_who_waits_anyway() -> None:
     waiting = alarm_threads()
     owner.alarm.entrust(lambda: woken.append(owner.alarm.at))
     for thread in waiting:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert len(waiting) == 1 and not alarm_threads() and len(woken) == 1
     assert not owner.alarm.has_come()
     owner.alarm.set(owner.alarm.at + 1)

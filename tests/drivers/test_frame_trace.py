@@ -15,6 +15,7 @@ import pytest
 import jmsish
 from jmsish.drivers import frame_trace
 
+PATIENCE = 30.0
 PROGRAM = """
 import logging, sys, jmsish
 with jmsish.EmbeddedBroker("b", config={"users": {"u": {"password": "a-secret"}}}) as broker:
@@ -124,33 +125,33 @@ def test_a_fork_waits_for_what_is_being_told(monkeypatch: pytest.MonkeyPatch) ->
 
     def slowly(*_: object) -> None:
         writing.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE)
 
     monkeypatch.setattr(frame_trace, "tell", slowly)
-    monkeypatch.setattr(frame_trace, "BEFORE_FORK", 10.0)
+    monkeypatch.setattr(frame_trace, "BEFORE_FORK", PATIENCE)
     trace = frame_trace._Trace(False)
     trace.follow("one")("->", b"AMQP\x00\x01\x00\x00")
-    assert writing.wait(10)
+    assert writing.wait(PATIENCE)
 
     def fork() -> None:
         trace.before_fork()
         forking.set()
-        forked.wait(10)
+        forked.wait(PATIENCE)
         trace.after_fork()
 
     thread = threading.Thread(target=fork)
     thread.start()
     assert not forking.is_set()
     go_on.set()
-    assert forking.wait(10)
+    assert forking.wait(PATIENCE)
     assert not trace._telling.acquire(blocking=False)
     trace.after_fork()
     assert not trace._telling.acquire(blocking=False), "another thread than the one that forks gave it back"
     forked.set()
-    thread.join(10)
+    thread.join(PATIENCE)
     assert trace._telling.acquire(blocking=False)
     trace._telling.release()
-    trace.stop(10)
+    trace.stop(PATIENCE)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -168,7 +169,7 @@ def test_a_child_traces_whoever_held_or_read_what_when_it_was_forked(monkeypatch
                 told = threading.Event()
                 monkeypatch.setattr(frame_trace, "tell", lambda *_: told.set())
                 trace.follow("one")("->", b"AMQP\x00\x01\x00\x00")
-                code = 0 if told.wait(10) else 2
+                code = 0 if told.wait(PATIENCE) else 2
             finally:
                 os._exit(code)
     assert ended(child) == 0
@@ -195,8 +196,8 @@ def test_a_handler_that_forks_waits_for_no_line_of_its_own(monkeypatch: pytest.M
     monkeypatch.setattr(frame_trace, "BEFORE_FORK", 3600.0)
     monkeypatch.setattr(frame_trace, "tell", fork)
     trace.follow("one")("->", b"AMQP\x00\x01\x00\x00")
-    assert told.wait(10)
-    trace.stop(10)
+    assert told.wait(PATIENCE)
+    trace.stop(PATIENCE)
 
 
 def test_what_is_seen_while_a_trace_ends_is_told_by_the_next_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,23 +207,23 @@ def test_what_is_seen_while_a_trace_ends_is_told_by_the_next_thread(monkeypatch:
     def tell(name: str, *_: object) -> None:
         if name == "first":
             telling.set()
-            go_on.wait(10)
+            go_on.wait(PATIENCE)
         told.release()
 
     monkeypatch.setattr(frame_trace, "tell", tell)
     trace = frame_trace._Trace(False)
     trace.follow("first")("->", b"AMQP\x00\x01\x00\x00")
-    assert telling.wait(10)
+    assert telling.wait(PATIENCE)
     before = trace._thread
     assert before is not None
     trace.stop(0)
     trace.follow("second")("->", b"AMQP\x00\x01\x00\x00")
     assert trace._thread is not before
     go_on.set()
-    before.join(10)
+    before.join(PATIENCE)
     assert not before.is_alive()
     assert told.acquire(timeout=10) and told.acquire(timeout=10)
-    trace.stop(10)
+    trace.stop(PATIENCE)
 
 
 def test_at_the_end_of_the_program_nothing_is_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,4 +239,4 @@ def test_at_the_end_of_the_program_nothing_is_being_told(monkeypatch: pytest.Mon
     trace.flush(0.0)
     assert trace._telling.locked() and not told.acquire(blocking=False)
     trace._telling.release()
-    trace.stop(10)
+    trace.stop(PATIENCE)

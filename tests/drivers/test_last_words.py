@@ -12,13 +12,16 @@ from tests.wire.frames import AMQP_HEADER, SENDER, composite, read, write
 
 LIMIT = 1000
 MUCH = 8 << 20
+PATIENCE = 30.0
 
 
 @pytest.fixture
-def peer() -> Iterator[socket.socket]:
+def peer(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """It may take its time, on a busy machine more than the second that it has."""
+    monkeypatch.setattr("jmsish.drivers.outlet.LINGER", PATIENCE)
     with EmbeddedBroker(config={"policy": {"max_message_size": LIMIT}}) as broker:
         listener = broker.listen()
-        with socket.create_connection((listener.host, listener.port), timeout=10) as peer:
+        with socket.create_connection((listener.host, listener.port), timeout=PATIENCE) as peer:
             yield peer
 
 

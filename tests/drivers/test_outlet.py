@@ -40,7 +40,7 @@ def test_last_words_that_come_while_another_thread_writes_are_written() -> None:
         outlet = Overtaken(cast(Reactor, NoReactor()), near, "peer", None)
         outlet.deliver(b"hello")
         outlet.wake()
-        far.settimeout(10)
+        far.settimeout(30)
         said = b""
         while part := far.recv(100):
             said += part

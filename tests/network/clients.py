@@ -8,6 +8,7 @@ from threading import Condition
 from typing import Any
 
 import jmsish
+from jmsish.broker.network.reach import ADDRESS
 from jmsish.testing import RouterNetwork
 
 PATIENCE = 30.0
@@ -102,6 +103,18 @@ def received(consumer: Any, count: int) -> list[str]:
         bodies.append(message.body)
     assert consumer.receive_no_wait() is None
     return bodies
+
+
+def wait_until_all_know_of_all(network: RouterNetwork, address: str) -> None:
+    """Until each router knows of receivers behind each of its neighbours: a router that has one of its own reaches the
+    address before it has heard of others."""
+    for router in network:
+        count, reach = len(router.router.neighbours), router.router._node.reach
+
+        def all_ways(reach: Any = reach, count: int = count) -> bool:
+            return len(list(reach.ways(ADDRESS + address))) == count
+
+        router.router._wait_until(all_ways, f"receivers of {address!r} behind all its neighbours", PATIENCE)
 
 
 @contextmanager

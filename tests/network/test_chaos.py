@@ -13,8 +13,8 @@ from jmsish.testing import RouterNetwork
 from tests.network.clients import PATIENCE
 
 LINE = "EA1-INT.A-INT.B-EB1"
-HEALS_WITHIN = 2.0
-"""Seconds after which a network is whole again once all its routers run."""
+HEALS_WITHIN = PATIENCE
+"""Seconds. (That it is two at most, by the clock of the network, says `test_doors`.)"""
 
 
 class Sending(Thread):
@@ -86,7 +86,7 @@ class Receiving(Thread):
 
 
 def play(transport: str, seed: int, kills: int, heals_within: float = HEALS_WITHIN) -> None:
-    """So many routers die; whoever shares a busy machine with it may give it longer to heal."""
+    """So many routers die, and after each the network is whole again, as soon as the machine allows."""
     random, progress = Random(seed), Semaphore(0)
     with RouterNetwork(LINE, transport=transport) as network:
         sending = [Sending(network, at) for at in ("EA1", "INT.B")]

@@ -11,7 +11,7 @@ import pytest
 import jmsish
 from jmsish import EmbeddedBroker, SendRejectedError, aio
 from jmsish.testing import RouterNetwork
-from tests.network.clients import EXCEEDED, PATIENCE, Client, clients, received, too_large
+from tests.network.clients import EXCEEDED, PATIENCE, Client, clients, received, too_large, wait_until_all_know_of_all
 from tests.network.test_sizes import ALLOWED, BLOCKED, LIMITS, LINE
 
 _addresses = count(1)
@@ -153,7 +153,7 @@ def test_compound_80_multicast_stays_where_it_is_small_enough(stage: Stage, net:
     before = denied(net)
     with clients(net, *LIMITS, "EB1") as (*receivers, sender):
         consumers = [receiver.consumer(address) for receiver in receivers]
-        net.wait_for_address(address)
+        wait_until_all_know_of_all(net, address)
         producer = sender.producer(address)
         producer.send(*["x" * 199_600] * 10)
         assert received(consumers[-1], 10) == ["x" * 199_600] * 10

@@ -10,7 +10,7 @@ import pytest
 import jmsish
 from jmsish import EmbeddedBroker
 from jmsish.testing import RouterNetwork
-from tests.network.clients import PATIENCE, Client, clients, received
+from tests.network.clients import PATIENCE, Client, clients, received, wait_until_all_know_of_all
 
 LINE = "EA1-INT.A-INT.B-EB1"
 
@@ -63,10 +63,7 @@ def test_a_request_is_answered_over_the_whole_network(transport: str) -> None:
 def test_a_topic_is_for_all(transport: str) -> None:
     with RouterNetwork(LINE, transport=transport) as network, clients(network, *network.routers) as made:
         consumers = [each.session.create_consumer(each.session.create_topic("news")) for each in made]
-        for router in network:
-            count = len(router.router.neighbours)
-            reach = router.router._node.reach
-            router.router._wait_until(lambda r=reach, c=count: len(list(r.ways("Anews"))) == c, "all", 10)  # type: ignore[misc]
+        wait_until_all_know_of_all(network, "news")
         producer = made[0].session.create_producer(made[0].session.create_topic("news"))
         producer.send("hello", on_completion=lambda message, error: None)
         assert [received(consumer, 1) for consumer in consumers] == [["hello"]] * 4
