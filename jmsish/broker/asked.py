@@ -60,6 +60,8 @@ class Asked(NamedTuple):
         Broker-J's way is a ``key`` beside an ``index`` that says what the key is.
         """
         name = self.name_if_any
+        if name is None and self.kind.is_single:
+            return ""
         if name is None:
             raise Refused(BAD_REQUEST, "the application property 'name' is missing: which one is meant?")
         return name

@@ -43,6 +43,8 @@ class Kind(Generic[Home]):
     """Where an operation needs another right than usual."""
     named_by_key: ClassVar[bool] = True
     """The application property ``key`` may say which one is meant."""
+    is_single: ClassVar[bool] = False
+    """There is one, and no need to name it."""
 
     def create(self, broker: Home, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Make one; its attributes. Refused where there is one of that name."""
@@ -276,6 +278,7 @@ class BrokerKind(Kind["Broker"]):
 
     name = "broker"
     aliases = ("org.apache.qpid.Broker", "org.apache.qpid.VirtualHost")
+    is_single = True
     operations = ("READ", "getStatistics")
     attributes = ("name", "identity", "type", "queues", "messages", "connections")
 

@@ -29,35 +29,35 @@ class Hostnames:
 
     @classmethod
     def faults(cls, names: Mapping[str, Sequence[str]]) -> list[str]:
-        """All that is wrong with these names, in sentences."""
+        """All that is wrong with these names, in sentences that begin with the place in the configuration."""
         return cls({})._add_all(names)
 
     def _add_all(self, names: Mapping[str, Sequence[str]]) -> list[str]:
         faults = []
         for vhost in names:
-            faults += self._add(vhost, vhost, "the virtual host")
+            faults += self._add(vhost, vhost, f"[vhosts]: the virtual host {vhost!r}")
         for vhost, aliases in names.items():
             for alias in aliases:
-                faults += self._add(alias, vhost, f"the alias {alias!r} of the virtual host")
+                faults += self._add(alias, vhost, f"[vhosts.{vhost}] aliases: {alias!r}")
         return faults
 
     def _add(self, name: str, vhost: str, what: str) -> list[str]:
-        """Give a virtual host one name; what is wrong with it."""
+        """Give a virtual host one name, ``what`` where it stands; what is wrong with it."""
         key = _plain(name)
         if not key:
-            return [f"{what} {vhost!r} is blank"]
+            return [f"{what} is blank"]
         if has_wildcard(key):
             try:
                 pattern = normalised(key)
             except ValueError as error:
-                return [f"{what} {vhost!r}: {error}"]
+                return [f"{what}: {error}"]
             if pattern in self._patterns:
-                return [f"{what} {vhost!r} conflicts with the virtual host {self._patterns[pattern]!r}: {pattern!r}"]
+                return [f"{what} conflicts with the virtual host {self._patterns[pattern]!r}: {pattern!r}"]
             self._patterns[pattern] = vhost
             self._tree = added(self._tree, pattern, pattern)
             return []
         if key in self._exact:
-            return [f"{what} {vhost!r} is a name of the virtual host {self._exact[key]!r} already"]
+            return [f"{what} is a name of the virtual host {self._exact[key]!r} already"]
         self._exact[key] = vhost
         return []
 

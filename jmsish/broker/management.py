@@ -233,6 +233,7 @@ def _update(asked: Asked) -> Answer:
 
 def _delete(asked: Asked) -> Said:
     """DELETE. That of a frozen exchange waits, unless its holder wants it."""
+    asked.check("timeout")
     broker, kind, name = asked.broker, asked.kind, asked.name
 
     def act() -> Answer:
@@ -246,11 +247,13 @@ def _delete(asked: Asked) -> Said:
 
 
 def _purge(asked: Asked) -> Answer:
+    asked.check()
     return Answer(OK, "OK", {"purged": asked.kind.purge(asked.broker, asked.name)})
 
 
 def _redirect(asked: Asked) -> Answer:
     """REDIRECT: a queue is paired with the one that ``target`` names; without a target its pair ends."""
+    asked.check("target")
     target = asked.text("target")
     if target:
         check_pair(asked.connection, asked.name, target)
@@ -261,6 +264,7 @@ def _redirect(asked: Asked) -> Answer:
 
 def _reset(asked: Asked) -> Answer:
     """RESET: the counters of refusals begin anew."""
+    asked.check()
     asked.broker.denials.reset()
     return Answer(NO_CONTENT, "No Content", {})
 

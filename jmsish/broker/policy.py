@@ -24,7 +24,7 @@ LARGEST_LONG = (1 << 63) - 1
 def near_miss(name: str, known: tuple[str, ...]) -> str:
     """The end of an error's sentence: the known name that was probably meant, or all of them."""
     close = get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known) or 'none'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,8 @@ _OF_PARTS: Final = frozenset({
     "aliases", "groups", "users", "remote_hosts", "sources", "targets", "source_pattern", "target_pattern",
 })  # fmt: skip
 """Attributes that are lists or maps; who has flat bodies only sends them as texts in JSON."""
+_PATTERNS: Final = ("source_pattern", "target_pattern")
+"""Of these a text that is no list is one by itself."""
 _WANTED: Final[dict[str, type]] = {
     **dict.fromkeys((*VHOST_KEYS, *GROUP_KEYS), int),  # a limit that is unset has no value to be seen by
     **{
@@ -56,10 +58,11 @@ class Policed(Protocol):
 
 
 class PolicyKind(Kind["Policed"]):
-    """What holds for the whole broker: there is one, by whatever name."""
+    """What holds for the whole broker: there is one, by whatever name, or none."""
 
     name = "policy"
     aliases = ()
+    is_single = True
     operations = ("READ", "UPDATE", "RESET")
     attributes = ("name", "identity", "type", *GLOBAL_KEYS, *_GLOBAL_COUNTERS)
     settings = frozenset(GLOBAL_KEYS)
@@ -200,9 +203,15 @@ def _refused(error: LookupError, fresh: bool) -> Refused:
 
 def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes as a configuration has them: of the kinds of numbers and texts of AMQP only the plain ones."""
-    found = {key: unpacked(value, key) if key in _OF_PARTS else value for key, value in attributes.items()}
+    found = {key: unpacked(value, key) if _is_packed(key, value) else value for key, value in attributes.items()}
     values = {str(key): _plain_value(value) for key, value in found.items()}
     return {key: plain(value, _WANTED[key]) if key in _WANTED else value for key, value in values.items()}
+
+
+def _is_packed(key: str, value: Any) -> bool:
+    if key in _PATTERNS and isinstance(value, str):
+        return value.lstrip().startswith("[")
+    return key in _OF_PARTS
 
 
 def _told(settings: dict[str, Any]) -> dict[str, Any]:

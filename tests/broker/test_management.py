@@ -112,6 +112,40 @@ def test_wrong_attributes_change_nothing(world: World, attributes: Any) -> None:
     assert ask(world, "CREATE", TOPIC, {"durable": True}, name="t")[0] == 400
 
 
+@pytest.mark.parametrize(
+    ("operation", "kind", "said"),
+    [
+        ("PURGE", QUEUE, {"count": 1}),
+        ("DELETE", QUEUE, {"if_empty": True}),
+        ("DELETE", QUEUE, {"timeouts": 1}),
+        ("REDIRECT", QUEUE, {"targt": "other"}),
+        ("DELETE", "exchange", {"if_unused": True}),
+        ("DELETE", "vhost", {"force": True}),
+        ("DELETE", "group", {"force": True}),
+        ("RESET", "policy", {"only": "links_denied"}),
+    ],
+)
+def test_an_argument_that_is_not_known_is_refused_and_nothing_is_done(
+    world: World, operation: str, kind: str, said: dict[str, Any]
+) -> None:
+    """Who wants one message removed, or a queue deleted if it is empty, does not mean what is done without that."""
+    world.connect().sender("q").send("m1")
+    world.broker.declare_queue("other")
+    world.broker.declare_exchange("q", "direct")
+    world.broker.denials.total_denials = 1
+    name = {"vhost": "$default", "group": "$default/$default"}.get(kind, "q")
+    status, description, _ = ask(world, operation, kind, said, name=name)
+    assert status == 400 and f"{operation} knows no {next(iter(said))!r}" in description
+    assert world.queue("q").depth == 1 and world.broker.exchange("q").type == "direct"
+    assert world.broker.denials.total_denials == 1 and "$default" in world.broker.admission.vhosts
+    assert ask(world, "READ", "group", name="$default/$default")[0] == 200
+
+
+def test_arguments_of_other_brokers_clients_are_passed_over(world: World) -> None:
+    world.broker.declare_queue("q")
+    assert ask(world, "DELETE", "org.apache.qpid.Queue", {"durable": True, "actor": "me"}, name="q")[0] == 204
+
+
 def test_a_request_of_broken_octets_is_answered_too(world: World) -> None:
     assert (
         ask(world, "CREATE", QUEUE, b"\x00\x01", section=DATA, name="q")[0] == 201
@@ -273,6 +307,12 @@ def test_the_broker_itself_is_read(world: World) -> None:
     assert status == 200 and read["type"] == "broker" and read["name"] == world.broker.name
     assert (read["queues"], read["messages"], read["connections"]) == (1, 1, 1)
     assert ask(world, "DELETE", "broker", name="anything")[0] == 501
+
+
+@pytest.mark.parametrize("kind", ["broker", "policy"])
+def test_what_there_is_one_of_needs_no_name(world: World, kind: str) -> None:
+    status, _, read = ask(world, "READ", kind)
+    assert status == 200 and read["name"] == world.broker.name
 
 
 def test_statistics_as_broker_j_has_them(world: World) -> None:

@@ -75,17 +75,17 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (vhost(allow_unknown_user=1), "[vhosts.shop] allow_unknown_user must be true or false, not 1"),
     (vhost(aliases="x"), "[vhosts.shop] aliases must be a list of strings, not 'x'"),
     (vhost(aliases=[5]), "[vhosts.shop] aliases must be a list of strings, and has 5"),
-    (vhost(aliases=[""]), "[vhosts]: the alias '' of the virtual host 'shop' is blank"),
+    (vhost(aliases=[""]), "[vhosts.shop] aliases: '' is blank"),
     (vhost(aliases=["shop"]), "is a name of the virtual host 'shop' already"),
     ({"vhosts": {"shop": {}, "Shop": {}}}, "the virtual host 'Shop' is a name of the virtual host 'shop' already"),
-    ({"vhosts": {"a": {"aliases": ["x"]}, "b": {"aliases": ["x"]}}}, "the alias 'x' of the virtual host 'b' is a name"),
+    ({"vhosts": {"a": {"aliases": ["x"]}, "b": {"aliases": ["x"]}}}, "[vhosts.b] aliases: 'x' is a name"),
     ({"vhosts": {"*.#": {}, "#.*": {}}}, "the virtual host '#.*' conflicts with the virtual host '*.#'"),
     (staff(user=["joe"]), f"unknown key 'user' in {AT}: did you mean 'users'?"),
     (staff(users="joe"), f"{AT} users must be a list of strings, not 'joe'"),
     (vhost(groups={"a": {"users": ["joe"]}, "b": {"users": ["joe"]}}),
-     "[vhosts.shop]: the user 'joe' is in one group only, and was put into 'a' and 'b'"),
+     "[vhosts.shop.groups.b] users: the user 'joe' is in one group only, and was put into 'a' and 'b'"),
     (vhost(groups={"a": {"users": ["*"]}, "b": {"users": ["*"]}}),
-     "[vhosts.shop]: everybody ('*') is in one group only, and was put into 'a' and 'b'"),
+     "[vhosts.shop.groups.b] users: everybody ('*') is in one group only, and was put into 'a' and 'b'"),
     (staff(remote_hosts=["10.0.0"]), f"{AT} remote_hosts: '10.0.0' is no remote host"),
     (staff(remote_hosts=["10.0.0.9-10.0.0.1"]), "a range begins with the lower address"),
     (staff(remote_hosts=["10.0.0.9-::1"]), "a range is of IPv4 or of IPv6"),
@@ -99,6 +99,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (staff(max_connections_per_user=-1), f"{AT} max_connections_per_user must be"),
     (staff(max_connections=1), f"unknown key 'max_connections' in {AT}"),
     (staff(sources="a"), f"{AT} sources must be a list of strings, not 'a'"),
+    (staff(source_pattern=5), f"{AT} source_pattern must be a string, or a list of strings, not 5"),
+    (staff(source_pattern="x${user}"), f"{AT} source_pattern: 'x${{user}}': "),
+    ({"exchanges": {"x": {"type": "topic"}}, "bindings": [{"exchange": "x", "queue": "q"}]},
+     "[[bindings]] 1: there is no queue 'q' in the configuration; known: none"),
     (staff(sources=["a"], source_pattern=["b"]), f"{AT}: sources and source_pattern are two forms of the same"),
     (staff(targets=[], target_pattern=[]), f"{AT}: targets and target_pattern are two forms of the same"),
     (staff(sources=["a*b"]), f"{AT} sources: 'a*b': '*' is allowed at the end only"),
@@ -134,6 +138,12 @@ def test_what_is_wrong_is_named_by_its_place(config: dict[str, Any], words: str)
         BrokerConfig.from_mapping(config)
     (error,) = raised.value.errors
     assert words in error
+
+
+def test_one_pattern_may_stand_by_itself() -> None:
+    read = BrokerConfig.from_mapping(staff(source_pattern="a.#", target_pattern=["a.#"]))
+    group = read.vhosts["shop"].groups["staff"]
+    assert group.sources == group.targets and group.sources.patterns == ("a.#",)
 
 
 def test_all_of_it_is_told_at_once() -> None:

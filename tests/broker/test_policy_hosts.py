@@ -50,11 +50,11 @@ def test_exact_beats_star_beats_hash(hostname: str | None, vhost: str | None) ->
 @pytest.mark.parametrize(
     ("names", "fault"),
     [
-        ({"a": ["b"], "b": []}, "the alias 'b' of the virtual host 'a' is a name of the virtual host 'b' already"),
-        ({"a": ["c"], "b": ["c"]}, "the alias 'c' of the virtual host 'b' is a name of the virtual host 'a' already"),
-        ({"a": ["a"]}, "the alias 'a' of the virtual host 'a' is a name of the virtual host 'a' already"),
+        ({"a": ["b"], "b": []}, "[vhosts.a] aliases: 'b' is a name of the virtual host 'b' already"),
+        ({"a": ["c"], "b": ["c"]}, "[vhosts.b] aliases: 'c' is a name of the virtual host 'a' already"),
+        ({"a": ["a"]}, "[vhosts.a] aliases: 'a' is a name of the virtual host 'a' already"),
         ({"a": ["c", "C"]}, "is a name of the virtual host 'a' already"),
-        ({"a": [""]}, "the alias '' of the virtual host 'a' is blank"),
+        ({"a": [""]}, "[vhosts.a] aliases: '' is blank"),
         ({"a": ["#.*.x"], "b": ["*.#.x"]}, "conflicts with the virtual host 'a'"),
         ({"a": ["*.x"], "*.x": []}, "conflicts with the virtual host '*.x'"),
     ],

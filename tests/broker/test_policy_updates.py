@@ -48,6 +48,16 @@ def test_a_group_is_created_read_updated_and_deleted(world: World) -> None:
     assert as_user(world).connection.grant.group == "$default"
 
 
+@pytest.mark.parametrize("pattern", ["a.#", ["a.#"], '["a.#"]'])
+def test_one_pattern_may_stand_by_itself(world: World, pattern: Any) -> None:
+    name = f"{VHOST}/staff"
+    said = {"users": ["joe"], "remote_hosts": ["*"], "source_pattern": pattern, "target_pattern": pattern}
+    status, _, made = ask(world, "CREATE", "group", said, name=name)
+    assert status == 201 and made["source_pattern"] == made["target_pattern"] == ["a.#"]
+    grant = as_user(world).connection.grant
+    assert grant.may_send_to("a.b") and not grant.may_send_to("b")
+
+
 def test_what_holds_for_the_whole_broker_is_read_and_updated(world: World) -> None:
     status, _, found = ask(world, "READ", "policy", name="x")
     assert (status, found["max_connections"], found["max_queues"], found["total_denials"]) == (200, 65535, 0, 0)
@@ -91,7 +101,7 @@ def test_what_is_wrong_is_refused_and_changes_nothing(
 def test_all_that_is_wrong_is_told_at_once(world: World) -> None:
     _, description, _ = ask(world, "CREATE", "vhost", {"max_connections": -1, "groups": {"a": {"max_senders": "x"}},
                             "aliases": [""]}, name="shop")  # fmt: skip
-    for place in ("[vhosts.shop] max_connections", "[vhosts.shop.groups.a] max_senders", "alias '' of"):
+    for place in ("[vhosts.shop] max_connections", "[vhosts.shop.groups.a] max_senders", "[vhosts.shop] aliases: ''"):
         assert place in description
 
 

@@ -135,13 +135,15 @@ class Table:
             return default
         return value
 
-    def texts(self, key: str, default: Any = ()) -> Any:
-        """A list of strings."""
+    def texts(self, key: str, default: Any = (), *, or_one: bool = False) -> Any:
+        """A list of strings; ``or_one``: one by itself is a list of one."""
         value = self.table.get(key)
         if key not in self.table:
             return default
+        if or_one and isinstance(value, str):
+            return (value,)
         if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-            self.wrong(key, "a list of strings")
+            self.wrong(key, "a string, or a list of strings" if or_one else "a list of strings")
             return default
         for each in value:
             if not isinstance(each, str):

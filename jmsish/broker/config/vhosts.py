@@ -46,21 +46,22 @@ def read_vhosts(config: Table) -> dict[str, VhostSettings]:
         with config.faults.caught():
             check_text(name, "[vhosts]: a virtual host")
     vhosts = {name: read_vhost(table) for name, table in tables.items()}
-    for fault in Hostnames.faults({name: each.aliases for name, each in vhosts.items()}):
-        config.faults.add(f"[vhosts]: {fault}")
+    config.faults.found += Hostnames.faults({name: each.aliases for name, each in vhosts.items()})
     return vhosts
 
 
 def read_vhost(table: Table) -> VhostSettings:
     """One virtual host."""
     table.check_keys(VHOST_KEYS)
-    groups = {name: read_group(each) for name, each in table.tables_of("groups").items()}
+    tables = table.tables_of("groups")
+    groups = {name: read_group(each) for name, each in tables.items()}
     for name in groups:
         with table.faults.caught():
             check_text(name, f"{table.where}: a group")
     for user, first, second in memberships(groups):
         who = "everybody ('*')" if user == EVERYBODY else f"the user {user!r}"
-        table.faults.add(f"{table.where}: {who} is in one group only, and was put into {first!r} and {second!r}")
+        where = f"{tables[second].where} users"
+        table.faults.add(f"{where}: {who} is in one group only, and was put into {first!r} and {second!r}")
     allow_unknown_user = table.flag("allow_unknown_user")
     if allow_unknown_user and DEFAULT not in groups:
         groups[DEFAULT] = IMPLIED_GROUP
@@ -124,7 +125,7 @@ def _access(table: Table, role: str) -> Access:
     listed, pattern = f"{role}s", f"{role}_pattern"
     if listed in table and pattern in table:
         table.faults.add(f"{table.where}: {listed} and {pattern} are two forms of the same; say one of them")
-    items, patterns = table.texts(listed), table.texts(pattern)
+    items, patterns = table.texts(listed), table.texts(pattern, or_one=True)
     for key, check, texts in ((listed, check_item, items), (pattern, check_pattern, patterns)):
         for text in texts:
             with table.faults.caught(f"{table.where} {key}"):
