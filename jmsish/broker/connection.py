@@ -192,6 +192,7 @@ class ServerConnection(Guest, Temporaries):
             terminal.posted(delivery)
         else:
             link.session.forget(delivery)
+            self.missed(f"the link {link.name!r}", delivery.remote_state)
 
     def _aborted(self, link: Link, delivery: Delivery) -> None:
         """It never was (2.7.5): no work in its transaction, no outcome; only its credit goes back (T101)."""
@@ -204,11 +205,16 @@ class ServerConnection(Guest, Temporaries):
         """The node of the broker's own that has this address, behind which there is no queue."""
         return self.broker.management if address == MANAGEMENT else None
 
-    def _missed(self, link: Link, state: TransactionalState) -> None:
-        """It was on its way when we detached the link, and nobody will hear what became of it: not the others alone."""
+    def missed(self, where: str, state: Any) -> None:
+        """A message was dropped with a link or session that ended from here, and nobody hears what became of it.
+
+        If it was part of a transaction, the others are not committed alone.
+        """
+        if not isinstance(state, TransactionalState):
+            return
         transaction = self.transactions.get(state.txn_id)
         if transaction is not None:
-            transaction.fail(ROLLBACK, f"a message of it came for the link {link.name!r} after that was detached")
+            transaction.fail(ROLLBACK, f"a message of it was dropped with {where}, which was ended here")
 
     def _disposed(
         self, session: EngineSession, deliveries: list[Delivery], state: Any, settled: bool, sender_role: bool
@@ -221,6 +227,8 @@ class ServerConnection(Guest, Temporaries):
         self.end()
 
     def _too_large(self, link: Link, delivery: Delivery) -> None:
+        if link.context is None or link.context.over:
+            self.missed(f"the link {link.name!r}", delivery.remote_state)
         self._oversize.begun(self, link, delivery)
 
     def census(self) -> tuple[int, int, int]:
@@ -344,7 +352,7 @@ ACTS: Final[dict[int, Callable[..., None]]] = {
     events.DELIVERED: ServerConnection._delivered,
     events.ABORTED: ServerConnection._aborted,
     events.DISPOSED: ServerConnection._disposed,
-    events.MISSED: ServerConnection._missed,
+    events.MISSED: ServerConnection.missed,
     events.FAILED: ServerConnection._failed,
     events.AUTHENTICATED: ServerConnection._authenticated,
     events.ASKED: lambda connection, question: connection.login.asked(question),

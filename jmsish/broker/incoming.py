@@ -420,7 +420,7 @@ class IncomingLink:
 
     def is_amid(self, txn_id: bytes) -> bool:
         """Whether a message of this transaction has arrived in part."""
-        delivery = self._link.current
+        delivery = None if self.over else self._link.current
         state = None if delivery is None else delivery.remote_state
         return isinstance(state, TransactionalState) and state.txn_id == txn_id
 
@@ -428,6 +428,7 @@ class IncomingLink:
 
     def detach(self, error: AmqpError) -> None:
         """End the link from here."""
+        self._miss_unfinished()
         self._link.detach(closed=True, error=error)
         self._forget()
 
@@ -440,7 +441,15 @@ class IncomingLink:
 
     def lost(self) -> None:
         """Session or connection are over."""
+        if self._link.session.discarding:
+            self._miss_unfinished()
         self._forget()
+
+    def _miss_unfinished(self) -> None:
+        """What has begun to arrive will not be whole here. One that is too large has an answer of its own."""
+        delivery = None if self.over else self._link.current
+        if delivery is not None and not delivery.oversize:
+            self._connection.missed(f"the link {self._link.name!r}", delivery.remote_state)
 
     def lost_queue(self) -> None:
         """The queue was deleted."""

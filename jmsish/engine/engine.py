@@ -44,7 +44,7 @@ from .heartbeat import Heartbeat, pass_time
 from .limits import DEFAULT_LIMITS, Limits
 from .link import FAST_LAYOUT_SIZE, Link
 from .outgoing import resume
-from .performatives import NAMES, Open, decode_list, encode_close, encode_open, performative_code
+from .performatives import NAMES, TRANSFER, Open, decode_list, encode_close, encode_open, performative_code
 from .quick import take_quick
 from .sasl import SaslClient, SaslServer, Verdict
 from .session import INCOMING_WINDOW, EngineSession
@@ -453,6 +453,8 @@ class Engine(Endpoint):
                 control.refuse_stray(self, NAMES[code], channel)
             elif not session.discarding and (not session.mute or code in incoming.TAKEN_AFTER_END):
                 taker(session, data, pos, end)
+            elif code == TRANSFER:
+                incoming.miss_transfer(session, data, pos, end)
         except LinkFault as fault:
             fault.link.fail(AmqpError(fault.condition, fault.description))
         except SessionFault as fault:
@@ -475,11 +477,8 @@ class Engine(Endpoint):
         if not self._handshake.done:
             self.fail(*self._handshake.cut_off(b"".join(self._chunks)))
             return
-        if self.local_closed:
-            text = "the peer closed the socket without answering our close"
-        else:
-            text = "the peer closed the socket without an AMQP close"
-        self.fail(CONNECTION_FORCED, text)
+        missing = "answering our close" if self.local_closed else "an AMQP close"
+        self.fail(CONNECTION_FORCED, f"the peer closed the socket without {missing}")
 
     def fail(self, condition: str, description: str) -> None:
         """The engine is done for: say why, once, to the peer where it listens, and to the owner."""

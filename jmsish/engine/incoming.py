@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from struct import error as StructError
 from typing import TYPE_CHECKING, Any
 
 from .conditions import (
@@ -276,18 +277,38 @@ def take_transfer(session: EngineSession, data: bytes, pos: int, end: int) -> No
     if link.is_sender:
         raise SessionFault(NOT_ALLOWED, f"a transfer on handle {fields[0]}, where the peer receives")
     if link.discarding:
-        if isinstance(fields[7], TransactionalState):
-            session.engine.report((MISSED, link, fields[7]))
+        _report_missed(session, f"the link {link.name!r}", fields)
         _discard(link, end - pos)
         return
-    if fields[8]:
-        raise LinkFault(NOT_IMPLEMENTED, "deliveries cannot be resumed here", link)
     delivery = link.current
-    if delivery is None:
-        delivery = _first_frame(session, link, fields)
-    else:
-        _further_frame(delivery, fields)
+    try:
+        if fields[8]:
+            raise LinkFault(NOT_IMPLEMENTED, "deliveries cannot be resumed here", link)
+        if delivery is None:
+            delivery = _first_frame(session, link, fields)
+        else:
+            _further_frame(delivery, fields)
+    except (LinkFault, SessionFault):
+        if delivery is not None and fields[7] is None:
+            fields[7] = delivery.remote_state
+        _report_missed(session, f"the link {link.name!r}", fields)
+        raise
     _add(link, delivery, fields, data[pos:end])
+
+
+def miss_transfer(session: EngineSession, data: bytes, pos: int, end: int) -> None:
+    """A transfer for a session that we have ended: nothing is said to that, be it right or wrong."""
+    try:
+        fields = _checked(read_fields(data, pos, end)[0], _TRANSFER_FIELDS, "transfer")
+    except (IndexError, ValueError, StructError):
+        return
+    _report_missed(session, f"the session on channel {session.remote_channel}", fields)
+
+
+def _report_missed(session: EngineSession, where: str, fields: list[Any]) -> None:
+    """A transfer is dropped: what it was to be part of cannot be whole without it. One that aborts never was."""
+    if isinstance(fields[7], TransactionalState) and not fields[9]:
+        session.engine.report((MISSED, where, fields[7]))
 
 
 def _count_share(session: EngineSession, share: Share) -> None:

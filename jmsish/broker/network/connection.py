@@ -403,7 +403,7 @@ _ACTS: Final[dict[int, Callable[..., None]]] = {
     events.DELIVERED: RouterConnection._delivered,
     events.ABORTED: RouterConnection._aborted,
     events.DISPOSED: RouterConnection._disposed,
-    events.MISSED: lambda connection, link, state: None,  # the broker behind the link has the transaction
+    events.MISSED: lambda connection, where, state: None,  # the broker behind the link has the transaction
     events.FAILED: RouterConnection._failed,
     events.AUTHENTICATED: RouterConnection._authenticated,
     events.OVERSIZE: RouterConnection._too_large,

@@ -173,14 +173,14 @@ def test_t060_an_unknown_transaction_ends_the_link_and_drops_the_message(
     assert stage.control.commit(stage.txn) is None
 
 
-def test_t060_what_was_under_way_behind_it_is_dropped(scene: Scene) -> None:
+def test_t060_what_was_under_way_behind_it_is_dropped_and_its_transaction_with_it(scene: Scene) -> None:
     stage = Stage(scene)
     sender = stage.peer.sender()
     sender.send("m1", state=in_transaction(b"made up"), run=False)
     sender.send("m2", state=in_transaction(stage.txn), run=False)
     sender.send("m3")
     assert condition_of(sender) == UNKNOWN_ID and scene.queue().depth == 0
-    assert stage.control.commit(stage.txn) is None
+    assert stage.control.commit(stage.txn) == ROLLBACK
     assert scene.queue().depth == 0
 
 
