@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jmsish._facade import PATIENCE, back_off
 from jmsish.aio.exclusive import INSIDE
 from jmsish.client.consumer import ClientConsumer
+from jmsish.drivers.telling import tell_fault
 from jmsish.engine.delivery import Delivery
 from jmsish.errors import IllegalStateError, JMSError
 from jmsish.message import Message
@@ -103,10 +104,10 @@ class ListenerTask:
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
-            log.exception("a listener of %s awaited what was cancelled", consumer.destination)
+            tell_fault(log, "a listener of %s awaited what was cancelled", consumer.destination)
             return await driver.run(core.listener_failed())
         except Exception:
-            log.exception("a listener of %s failed", consumer.destination)
+            tell_fault(log, "a listener of %s failed", consumer.destination)
             return await driver.run(core.listener_failed())
         finally:
             self.consumer = None

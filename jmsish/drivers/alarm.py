@@ -8,6 +8,8 @@ import weakref
 from collections.abc import Callable
 from time import monotonic
 
+from jmsish.drivers.telling import began, tell_fault
+
 __all__ = ["Alarm"]
 
 _log = logging.getLogger("jmsish.drivers")
@@ -62,8 +64,9 @@ class Alarm:
             if self._wake is not None:
                 self._wake()
             elif self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
+                self._thread = began(_log, self._run, self._name)
+                if self._thread is None:
+                    self.at = float("inf")
             else:
                 self._changed.notify()
 
@@ -94,7 +97,7 @@ class Alarm:
             try:
                 ring()
             except Exception:
-                _log.exception("%s failed", self._name)
+                tell_fault(_log, "%s failed", self._name)
             del ring  # the owner must not live on in this frame while we wait
 
     def _wait(self) -> bool:

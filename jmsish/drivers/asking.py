@@ -12,6 +12,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+from jmsish.drivers.telling import began, tell_fault
+
 __all__ = ["Asking"]
 
 _log = logging.getLogger("jmsish.broker")
@@ -57,7 +59,8 @@ class Asking:
                 self._changed.notify()  # who is woken sees whose turn it is: this one's, though many others wait
             if self._idle < self._count and self._threads < _THREADS:
                 self._threads += 1
-                threading.Thread(target=self._run, name=f"jmsish-broker-{self._name}-asks", daemon=True).start()
+                if began(_log, self._run, f"jmsish-broker-{self._name}-asks") is None:
+                    self._threads -= 1
 
     def stop(self) -> None:
         """Ask nothing further. What is being asked runs to its end, which nobody waits for."""
@@ -73,7 +76,7 @@ class Asking:
             try:
                 question()
             except BaseException:  # one that ended would be missed: there are only so many
-                _log.exception("a question of the broker %r failed", self._name)
+                tell_fault(_log, "a question of the broker %r failed", self._name)
             with self._changed:
                 self._asked[whose] -= 1
                 if not self._asked[whose]:

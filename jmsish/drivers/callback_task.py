@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jmsish.drivers.callbacks import Call, as_given
+from jmsish.drivers.telling import tell_fault
 
 log = logging.getLogger("jmsish.client")
 
@@ -49,6 +50,6 @@ class CallbackTask:
                 if inspect.isawaitable(result):
                     await result
             except Exception:
-                log.exception("a callback of the application failed: %r", as_given(self._calling))
+                tell_fault(log, "a callback of the application failed: %r", as_given(self._calling))
             finally:
                 self._calling = None

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+from jmsish.drivers.telling import began, tell_fault
+
 log = logging.getLogger("jmsish.client")
 
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -36,8 +38,9 @@ class CallbackThread:
     def take(self, calls: list[Call]) -> None:
         """Take over what is to be called.  The owner of the connection calls this, one at a time."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self._thread.start()
+            self._thread = began(log, self._run, self._name)
+            if self._thread is None:
+                return  # they stay where they are until the next is taken
         for call in calls:
             self._calls.put(call)
         calls.clear()
@@ -65,7 +68,7 @@ class CallbackThread:
             try:
                 self._calling(*args)
             except BaseException:  # a SystemExit too: it would end the callbacks of the whole connection
-                log.exception("a callback of the application failed: %r", as_given(self._calling))
+                tell_fault(log, "a callback of the application failed: %r", as_given(self._calling))
             finally:
                 self._calling = None
         self._over = True

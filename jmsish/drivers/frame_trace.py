@@ -22,6 +22,7 @@ from queue import SimpleQueue
 from time import time
 from typing import Any
 
+from jmsish.drivers.telling import began
 from jmsish.engine.frame_trace import FrameLine, FrameReader, Saw, watch
 
 __all__ = ["MODES", "begin", "end", "flush", "follow_environment"]
@@ -75,9 +76,9 @@ class _Trace:
     def _start(self) -> None:
         with self._starting:
             if self._process != os.getpid():
-                thread = threading.Thread(target=self._run, args=(self._seen,), name="jmsish frame trace", daemon=True)
-                thread.start()
-                self._thread, self._process = thread, os.getpid()
+                thread = began(log, self._run, "jmsish frame trace", self._seen)
+                if thread is not None:
+                    self._thread, self._process = thread, os.getpid()
 
     def flush(self, timeout: float) -> None:
         """Wait until what was seen so far is told."""
@@ -102,8 +103,11 @@ class _Trace:
                 continue
             name, direction, octets, at, reader = seen
             with self._telling:
-                for line in reader.feed(octets):
-                    tell(name, direction, line, at, self._raw)
+                try:
+                    for line in reader.feed(octets):
+                        tell(name, direction, line, at, self._raw)
+                except Exception:
+                    pass  # a logging handler of the program's fails, so there is nobody to tell
 
     def before_fork(self) -> None:
         """Tell what was seen, and nothing until the fork is over; a terminal that takes nothing is not waited for."""

@@ -10,6 +10,7 @@ from typing import TypeVar
 from jmsish.drivers.alarm import Alarm
 from jmsish.drivers.broker_core import BrokerCore, ServerConnection, SteppedClock, stepped
 from jmsish.drivers.dues import Dues
+from jmsish.drivers.telling import tell_fault
 from jmsish.drivers.transport import Outlet
 from jmsish.drivers.turns import Lane
 
@@ -17,6 +18,9 @@ __all__ = ["KeptTime"]
 
 _log = logging.getLogger("jmsish.broker")
 _T = TypeVar("_T")
+
+#: After a fault the time is looked at again in so many seconds, if not sooner for another reason.
+_AGAIN = 1.0
 
 
 class KeptTime:
@@ -67,13 +71,13 @@ class KeptTime:
         while (due := self._dues.take(now)) is not None:
             touched.append(due)
             self._tick(due, now, woken)
-        at = self._dues.at
-        wall = self._clock()
+        at, wall = self._dues.at, 0.0
         try:
+            wall = self._clock()
             self._deadline = self._broker.tick(wall)
         except Exception:
-            _log.exception("a fault inside the broker %r", self.name)
-            self._deadline = None
+            tell_fault(_log, "a fault inside the broker %r, or of its clock", self.name)
+            self._deadline, at = None, min(at, now + _AGAIN)
         if self._deadline is not None and self._stepped is None:
             at = min(at, now + self._deadline - wall)
         if at < self._alarm.at:

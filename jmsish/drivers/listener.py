@@ -29,6 +29,7 @@ from jmsish.drivers.outlet import CHUNK, HANDSHAKE_TIMEOUT, STALL_TIMEOUT, Socke
 from jmsish.drivers.portions import Portions
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.sockets import address_text
+from jmsish.drivers.telling import began, tell_fault
 from jmsish.drivers.tls import TlsCodec
 from jmsish.drivers.turns import NEVER, SLICE
 from jmsish.drivers.wakeup import Wakeup
@@ -113,9 +114,14 @@ class Listener:
             if not self._closed:
                 self._refuse(error)
             return
-        if self._reactor.has_place(address[0]):
-            self._admit(accepted, address[0], address_text(address[0], address[1]))
-        else:
+        peer = address_text(address[0], address[1])
+        try:
+            if self._reactor.has_place(address[0]):
+                self._admit(accepted, address[0], peer)
+            else:
+                accepted.close()
+        except Exception:  # it is that of one who comes, and others come
+            tell_fault(_log, "%s cannot serve the connection from %s", self.url, peer)
             accepted.close()
 
     def writable(self) -> None:
@@ -200,18 +206,32 @@ class SocketReactor:
 
         ``tls`` is a context, or gives one for each connection; ``websocket`` makes one for a client.
         """
+        self._check()
+        listener = Listener(self, _bind(host, port), host, tls, websocket, role)
+        try:
+            self.begin()
+        except ResourceAllocationError:
+            listener.close_socket()
+            raise
+        self.post(partial(self._add, listener))
+        try:
+            self._check()
+        except IllegalStateError:
+            listener.close()  # a stop came between: it may have closed what it knew, and not this
+            raise
+        return listener
+
+    def _check(self) -> None:
         if self._stop_at is not None:
             raise IllegalStateError(f"the broker {self.driver.name!r} is stopped")
-        listener = Listener(self, _bind(host, port), host, tls, websocket, role)
-        self.post(partial(self._add, listener))
-        self.begin()
-        return listener
 
     def begin(self) -> None:
         """Serve sockets, if that has not begun."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=f"jmsish-broker-{self.driver.name}-io", daemon=True)
-            self._thread.start()
+            name = f"jmsish-broker-{self.driver.name}-io"
+            self._thread = began(_log, self._run, name)
+            if self._thread is None:
+                raise ResourceAllocationError(f"the thread {name!r} cannot begin")
             self.driver.keep_time_by(self._look_again)
 
     def post(self, action: Callable[[], None]) -> None:
@@ -246,6 +266,8 @@ class SocketReactor:
         if self._thread is not None and self._thread is not threading.current_thread():
             while self._thread.is_alive() and not done.wait(1):
                 pass
+            if not done.is_set():
+                listener.close_socket()  # the thread has ended, and does nothing more
 
     def close_listeners(self) -> None:
         """Accept nobody any more."""
@@ -286,7 +308,7 @@ class SocketReactor:
             try:
                 self._refresh()
             except Exception:
-                _log.exception("what may have changed could not be looked at")
+                tell_fault(_log, "what may have changed could not be looked at")
 
     def _add(self, listener: Listener) -> None:
         self._listeners.add(listener)
@@ -366,7 +388,12 @@ class SocketReactor:
         self._ident = threading.get_ident()
         self._door.watch(self._wakeup, selectors.EVENT_READ, at_the_door=False)
         while self._stop_at is None or (self._outlets and monotonic() < self._stop_at):
-            self._turn()
+            try:
+                self._turn()
+            except Exception:
+                # Of a clock, or a handler of the log. What was not heard is heard again, and not at once for ever.
+                self._left_for = _PAUSE
+                tell_fault(_log, "a fault in the I/O thread of the broker %r", self.driver.name)
         self._close_all()
 
     def _turn(self) -> None:
@@ -394,7 +421,7 @@ class SocketReactor:
             if mask & selectors.EVENT_WRITE:
                 watched.writable()
         except Exception:
-            _log.exception("a fault met %s", watched)
+            tell_fault(_log, "a fault met %s", watched)
             watched.close()
 
     def _let_in(self) -> None:
@@ -408,15 +435,17 @@ class SocketReactor:
                 break
 
     def _run_due(self) -> None:
-        actions = [self._posted.popleft() for _ in range(len(self._posted))]
+        for _ in range(len(self._posted)):
+            self._act(self._posted.popleft())
         now = monotonic()
         while self._timers and self._timers[0][0] <= now:
-            actions.append(heapq.heappop(self._timers)[2])
-        for action in actions:
-            try:
-                action()
-            except Exception:
-                _log.exception("a fault in the I/O thread of the broker %r", self.driver.name)
+            self._act(heapq.heappop(self._timers)[2])
+
+    def _act(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception:
+            tell_fault(_log, "a fault in the I/O thread of the broker %r", self.driver.name)
 
     def _patience(self) -> float:
         if self._posted:
@@ -430,7 +459,7 @@ class SocketReactor:
 
     def _close_all(self) -> None:
         while self._posted:
-            self._posted.popleft()()
+            self._act(self._posted.popleft())
         for listener in list(self._listeners):
             listener.close_socket()
         for outlet in list(self._outlets):

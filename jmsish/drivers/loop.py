@@ -20,6 +20,7 @@ from jmsish.drivers.callback_task import CallbackTask
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
 from jmsish.drivers.passing import PassingTime
 from jmsish.drivers.sockets import address_text
+from jmsish.drivers.telling import tell_fault
 from jmsish.drivers.transport import PipeEnd
 from jmsish.drivers.wires import PipeWire, SocketWire, Wire, reach
 from jmsish.engine.engine import Engine
@@ -284,7 +285,7 @@ class LoopDriver(PassingTime):
         except StopIteration:
             pass
         except Exception as fault:
-            log.exception("a fault inside the client ends the connection")
+            tell_fault(log, "a fault inside the client ends the connection")
             self.core.fail(ConnectionLostError(f"a fault inside the client: {fault!r}", scope="connection"))
         finally:
             self._reconnecting = None

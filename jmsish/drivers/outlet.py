@@ -375,6 +375,9 @@ class SocketOutlet:
 
     def _leave(self) -> None:
         """The broker has ended: close when the peer has, or after a while."""
+        if self._choked:
+            self._choked = False  # what still comes is read, and dropped: unread, it would take back our last words
+            self._watch()
         if self._input_over and (self._finished or self._broken or self._lane is None):
             self.close()
         else:

@@ -24,6 +24,7 @@ from jmsish.drivers.broker_core import BrokerCore, ServerConnection, SteppedCloc
 from jmsish.drivers.errands import Errands
 from jmsish.drivers.forks import brokers
 from jmsish.drivers.kept_time import KeptTime
+from jmsish.drivers.telling import tell_fault
 from jmsish.drivers.transport import Outlet, PipeEnd, wake_all
 from jmsish.drivers.turns import ALONE, COMPANY, ROUND, SLICE, SMALL, Lane, Share
 from jmsish.errors import ConnectionLostError, IllegalStateError
@@ -321,7 +322,9 @@ class BrokerDriver(KeptTime):
                 continue  # the choked one comes again when its output was taken
             touched.append(lane)
             try:
-                if share.rest and not share.rest[0]:
+                if lane.connection.closed:
+                    share.rest.clear()  # nobody reads it; what comes after it is to be read off the socket
+                elif share.rest and not share.rest[0]:
                     share.rest.clear()
                     self._take(lane, b"")
                 elif share.rest:
@@ -379,7 +382,7 @@ class BrokerDriver(KeptTime):
             if data:
                 lane.outlet.deliver(data)
         except Exception:
-            _log.exception("a fault inside the broker %r met the last words of %s", self.name, lane.connection)
+            tell_fault(_log, "a fault inside the broker %r met the last words of %s", self.name, lane.connection)
         lane.outlet.end()
         woken[lane.outlet] = None
         lane.share = None
@@ -389,12 +392,12 @@ class BrokerDriver(KeptTime):
         """A fault of ours met this connection: it ends, so that the broker takes back what it had."""
         if lane.gone:
             return
-        _log.exception("a fault inside the broker %r ends the connection %s", self.name, lane.connection)
+        tell_fault(_log, "a fault inside the broker %r ends the connection %s", self.name, lane.connection)
         try:
             if not lane.over:
                 lane.connection.receive_eof()
         except Exception:
-            _log.exception("and its end met another one")
+            tell_fault(_log, "and its end met another one")
         self._finish(lane, woken)
 
     def runs_here(self) -> bool:

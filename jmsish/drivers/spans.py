@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 from jmsish.drivers.serving import BrokerDriver, Lane, ServerConnection
+from jmsish.drivers.transport import LOW_WATER
 
 __all__ = ["connect_drivers"]
 
@@ -34,7 +35,18 @@ _line = _Line()
 class SpanEnd:
     """What one driver writes to, an :class:`~jmsish.drivers.transport.Outlet`, and the other is fed from."""
 
-    __slots__ = ("_chunks", "_driver", "_ended", "_lane", "_moving", "consumed", "delivered", "held", "peer")
+    __slots__ = (
+        "_chunks",
+        "_driver",
+        "_ended",
+        "_lane",
+        "_moving",
+        "_source",
+        "consumed",
+        "delivered",
+        "held",
+        "peer",
+    )
 
     def __init__(self, peer: str, driver: BrokerDriver) -> None:
         self.peer = peer
@@ -43,13 +55,14 @@ class SpanEnd:
         self.held = False
         self._driver = driver
         self._lane: Lane | None = None
+        self._source: tuple[BrokerDriver, Lane] | None = None
         self._chunks: deque[bytes] = deque()
         self._ended = False
         self._moving = threading.Lock()  # held while octets are handed over, so that they stay in order
 
-    def lead_to(self, lane: Lane) -> None:
-        """The other end is there."""
-        self._lane = lane
+    def join(self, source: tuple[BrokerDriver, Lane], lane: Lane) -> None:
+        """Whose outlet it is, and the lane that it leads to: both are there."""
+        self._source, self._lane = source, lane
         self.wake()
 
     # The outlet.
@@ -85,6 +98,8 @@ class SpanEnd:
                 self._moving.release()
         if moved:
             pump(self._driver)
+            if self._source is not None:
+                pump(self._source[0])
 
     def _bring(self) -> bool:
         lane = self._lane
@@ -94,9 +109,13 @@ class SpanEnd:
         data = b"".join([self._chunks.popleft() for _ in range(len(self._chunks))])
         if data:
             self.consumed += len(data)
+            # Looked at after consumed is written, as the driver looks at consumed after it has written held.
+            if self.held and self._source is not None and self.delivered - self.consumed <= LOW_WATER:
+                driver, source = self._source
+                driver.bring(source, None)
             self._driver.bring(lane, data)
         if ended:
-            self._lane = None
+            self._lane = self._source = None
             self._driver.bring(lane, b"")
         return True
 
@@ -116,5 +135,5 @@ def connect_drivers(near: BrokerDriver, make: Callable[[], ServerConnection | No
         far.bring(far_lane, b"")
         far.pump()
         return
-    there.lead_to(near_lane)
-    here.lead_to(far_lane)
+    there.join((far, far_lane), near_lane)
+    here.join((near, near_lane), far_lane)

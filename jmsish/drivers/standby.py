@@ -13,6 +13,7 @@ from typing import Any
 from jmsish.drivers.callbacks import CallbackThread
 from jmsish.drivers.core import COALESCE_OCTETS, LINGER_OCTETS, ClientCore, Steps
 from jmsish.drivers.passing import PassingTime
+from jmsish.drivers.telling import tell_fault
 from jmsish.drivers.transport import PipeEnd, Transport
 from jmsish.engine.engine import Engine
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
@@ -111,7 +112,7 @@ class StandbyReader(PassingTime):
                 self.flush()
             self.flush()
         except Exception as fault:
-            log.exception("a fault inside the client ends the connection to %s", self.transport.peer)
+            tell_fault(log, "a fault inside the client ends the connection to %s", self.transport.peer)
             with self.lock:
                 self.core.fail(ConnectionLostError(f"a fault inside the client: {fault!r}", scope="connection"))
                 self._wake()

@@ -34,7 +34,7 @@ from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, S
 from jmsish.drivers.forks import living
 from jmsish.drivers.standby import TICK, Connect, StandbyReader, Wait, packet_of, release
 from jmsish.drivers.transport import LayerLost, SendBlocked, Transport
-from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError
+from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError, ResourceAllocationError
 
 T = TypeVar("T")
 
@@ -69,9 +69,13 @@ class ThreadedDriver(StandbyReader):
         self._standby = threading.Thread(target=self._stand_by, name=f"jmsish standby {transport.peer}", daemon=True)
 
     def start(self) -> None:
-        """Begin to read in the background."""
+        """Begin to read in the background.  `ResourceAllocationError` where the system has no thread for that."""
         living.add(self)
-        self._standby.start()
+        try:
+            self._standby.start()
+        except RuntimeError as error:  # the system has none left
+            self.stop()
+            raise ResourceAllocationError(f"no thread for the connection to {self.transport.peer}: {error}") from error
 
     # -- what applications do --------------------------------------------------------------------------------------
 

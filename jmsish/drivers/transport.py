@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection
 from time import monotonic
 from typing import Protocol
 
+from jmsish.drivers.telling import tell_fault
 from jmsish.errors import ConnectionLostError
 
 __all__ = ["Nowhere", "Outlet", "PipeEnd", "SendBlocked", "Transport", "wake_all"]
@@ -280,7 +281,7 @@ class PipeEnd:
             try:
                 reader()
             except Exception:
-                _log.exception("the reader of %s failed", self.peer)
+                tell_fault(_log, "the reader of %s failed", self.peer)
 
     def _release(self) -> None:
         try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jmsish._facade import PATIENCE, back_off
 from jmsish.client.consumer import ClientConsumer
+from jmsish.drivers.telling import tell_fault
 from jmsish.engine.delivery import Delivery
 from jmsish.errors import IllegalStateError, JMSError
 from jmsish.message import Message
@@ -92,7 +93,7 @@ class ListenerThread:
         try:
             listener(self._session._message(delivery))
         except BaseException:
-            log.exception("a listener of %s failed", consumer.destination)
+            tell_fault(log, "a listener of %s failed", consumer.destination)
             return driver.run(core.listener_failed())
         finally:
             self.consumer = None

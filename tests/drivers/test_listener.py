@@ -346,3 +346,18 @@ def test_outlet_and_reactor_say_what_they_are(tls: Wire) -> None:
 def test_listeners_of_both_kinds_side_by_side(tcp: Wire) -> None:
     listener = tcp.reactor.listen("127.0.0.1", 0, server_context())
     assert listener.url.startswith("amqps://") and tcp.listener is not None and tcp.listener.url.startswith("amqp://")
+
+
+def test_what_was_not_read_while_a_rest_was_worked_off_does_not_eat_the_last_words(
+    tcp: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who brings much is not read meanwhile; when the broker ends it amid that, it is read on, to its end."""
+    monkeypatch.setattr("jmsish.drivers.outlet.LINGER", 3 * PATIENCE)
+    monkeypatch.setattr(tcp.driver, "_slice", lambda: 0.0)
+    monkeypatch.setattr("jmsish.drivers.serving.ROUND", 0.0)
+    client = raw(tcp)
+    client.sendall(b"echo x\n" * 2000 + b"bye\n" + b"echo y\n" * 30_000)
+    for _ in range(200):
+        client.sendall(b"echo y\n" * 10_000)
+    client.shutdown(socket.SHUT_WR)
+    assert rest(client).endswith(b"x\nbye\n")

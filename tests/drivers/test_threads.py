@@ -1,0 +1,232 @@
+"""Threads go on, whatever fails in them; one that the system does not give is tried again."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from time import monotonic, time
+
+import pytest
+
+import jmsish
+from jmsish.drivers.alarm import Alarm
+from jmsish.drivers.asking import _THREADS, Asking
+from jmsish.drivers.callbacks import CallbackThread
+from jmsish.drivers.frame_trace import _Trace
+from jmsish.drivers.listener import SocketReactor
+from jmsish.drivers.serving import BrokerDriver
+from jmsish.errors import IllegalStateError, ResourceAllocationError
+
+from .conftest import PATIENCE, Wire
+from .toy import ToyBroker
+
+NoThreads = Callable[[int], None]
+
+
+@pytest.fixture
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> NoThreads:
+    """The system has no thread for the next so many that want to begin."""
+    left = [0]
+    start = threading.Thread.start
+
+    def scarce(thread: threading.Thread) -> None:
+        if left[0] and not thread.name.startswith("pytest"):
+            left[0] -= 1
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", scarce)
+    return lambda times: left.__setitem__(0, times)
+
+
+def test_an_alarm_without_a_thread_rings_when_it_is_set_again(no_threads: NoThreads) -> None:
+    class Owner:
+        rung = threading.Event()
+
+        def ring(self) -> None:
+            self.rung.set()
+
+    owner = Owner()
+    alarm = Alarm(owner.ring, "alarm")
+    no_threads(1)
+    alarm.set(0.0)
+    alarm.set(monotonic())
+    assert owner.rung.wait(PATIENCE)
+    alarm.stop()
+    alarm.join(PATIENCE)
+
+
+def test_questions_without_a_thread_are_asked_with_the_next(no_threads: NoThreads) -> None:
+    asking, asked = Asking("toy"), threading.Semaphore(0)
+    no_threads(_THREADS)
+    for _ in range(_THREADS):
+        asking.ask(lambda: asked.release() and None)
+    asking.ask(lambda: asked.release() and None)
+    assert all(asked.acquire(timeout=PATIENCE) for _ in range(_THREADS + 1))
+    asking.stop()
+
+
+def test_callbacks_without_a_thread_are_called_with_the_next(no_threads: NoThreads) -> None:
+    callbacks, called = CallbackThread("callbacks"), []
+    calls = [(called.append, (1,))]
+    no_threads(1)
+    callbacks.take(calls)
+    calls.append((called.append, (2,)))
+    callbacks.take(calls)
+    callbacks.finish(None)
+    assert called == [1, 2] and not calls
+    callbacks.end()
+
+
+def test_a_trace_without_a_thread_tells_with_the_next(
+    no_threads: NoThreads, caplog: pytest.LogCaptureFixture
+) -> None:
+    trace = _Trace(False)
+    saw = trace.follow("one")
+    no_threads(1)
+    with caplog.at_level(logging.DEBUG, "jmsish.frames"):
+        saw("->", b"AMQP\x00\x01\x00\x00")
+        saw("->", b"\x00\x00\x00\x08\x02\x00\x00\x00")
+        trace.stop(PATIENCE)
+    assert sum(record.name == "jmsish.frames" and record.levelno == logging.DEBUG for record in caplog.records) == 2
+
+
+def test_a_listener_without_a_thread_is_an_error_and_the_next_listens(no_threads: NoThreads) -> None:
+    with jmsish.EmbeddedBroker() as broker:
+        no_threads(1)
+        with pytest.raises(ResourceAllocationError, match="cannot begin"):
+            broker.listen()
+        assert not broker.listeners
+        with jmsish.connect(broker.listen().url):
+            pass
+
+
+def test_a_connection_without_a_thread_is_an_error_and_not_left_at_the_broker(no_threads: NoThreads) -> None:
+    with jmsish.EmbeddedBroker() as broker:
+        no_threads(100)
+        with pytest.raises(ResourceAllocationError, match="can't start new thread"):
+            jmsish.connect(broker.url)
+        assert not broker._driver._lanes
+
+
+# Faults.
+
+
+class Failing(logging.Handler):
+    """A handler of the program's that fails."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise RuntimeError("the disk is full")
+
+
+@pytest.fixture
+def deaf_log() -> Iterator[None]:
+    log, handler = logging.getLogger("jmsish"), Failing()
+    log.addHandler(handler)
+    yield
+    log.removeHandler(handler)
+
+
+def answers(wire: Wire) -> bool:
+    transport = wire.connect()
+    transport.send(b"echo well\n")
+    return transport.recv(PATIENCE) == b"well\n"
+
+
+def test_a_handler_of_the_log_that_fails_ends_no_thread_of_the_broker(wire: Wire, deaf_log: None) -> None:
+    transport = wire.connect("victim")
+    transport.send(b"fault\n")
+    assert transport.recv(PATIENCE) == b""
+    assert answers(wire)
+
+
+def test_a_handler_of_the_log_that_fails_ends_no_thread_that_asks_or_calls(deaf_log: None) -> None:
+    def fail() -> None:
+        raise ValueError
+
+    callbacks, asking, reached = CallbackThread("callbacks"), Asking("toy"), threading.Event()
+    calls = [(fail, ()), (reached.set, ())]
+    callbacks.take(calls)
+    assert reached.wait(PATIENCE)
+    callbacks.end()
+    reached.clear()
+    for _ in range(_THREADS):
+        asking.ask(fail)
+    asking.ask(reached.set)
+    assert reached.wait(PATIENCE)
+    asking.stop()
+
+
+def test_a_fault_of_the_io_thread_itself_does_not_end_it(tcp: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it do the same again at once."""
+    failed = threading.Event()
+    work_off = tcp.driver.work_off
+
+    def fail() -> float | None:
+        monkeypatch.setattr(tcp.driver, "work_off", work_off)
+        failed.set()
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(tcp.driver, "work_off", fail)
+    tcp.reactor.post(lambda: None)
+    assert failed.wait(PATIENCE)
+    assert answers(tcp)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "tcp"])
+def test_a_clock_that_fails_ends_no_connection_and_time_goes_on(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jmsish.drivers.kept_time._AGAIN", 0.01)
+    wire = Wire(kind)
+    try:
+        transport = wire.connect()
+        failing = [3]
+
+        def clock() -> float:
+            if failing[0]:
+                failing[0] -= 1
+                raise RuntimeError("a fault of the clock")
+            return time()
+
+        monkeypatch.setattr(wire.driver, "_clock", clock)
+        transport.send(b"echo well\n")
+        assert transport.recv(PATIENCE) == b"well\n"
+        transport.send(b"at 0.01 later\n")
+        assert transport.recv(PATIENCE) == b"later\n"
+        assert not failing[0]
+    finally:
+        wire.stop()
+
+
+def test_a_fault_with_one_who_comes_does_not_end_the_listening(tcp: Wire) -> None:
+    """Such as one of the callable that gives the context of TLS."""
+    contexts = iter([RuntimeError("a fault of the program's")])
+
+    def context() -> None:
+        for fault in contexts:
+            raise fault
+
+    listener = tcp.reactor.listen("127.0.0.1", 0, context)  # type: ignore[arg-type]
+    tcp.listener = listener
+    with pytest.raises(Exception):  # noqa: B017, PT011 - it is closed, by whichever end
+        tcp.connect()
+    assert not listener.closed and answers(tcp)
+
+
+def test_a_listener_of_a_moment_before_the_stop_does_not_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = BrokerDriver(ToyBroker(time), name="toy", clock=time)
+    reactor = SocketReactor(driver)
+    reactor.listen("127.0.0.1", 0)
+    made = []
+    begin = reactor.begin
+
+    def stopped_meanwhile() -> None:
+        begin()
+        reactor.stop()
+
+    monkeypatch.setattr(reactor, "begin", stopped_meanwhile)
+    monkeypatch.setattr("jmsish.drivers.listener.Listener.close_socket", lambda self: made.append(self._socket.close()))
+    with pytest.raises(IllegalStateError, match="is stopped"):
+        reactor.listen("127.0.0.1", 0)
+    assert len(made) == 2
+    driver.stop()
