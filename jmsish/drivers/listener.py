@@ -235,11 +235,15 @@ class SocketReactor:
             self.driver.keep_time_by(self._look_again)
 
     def post(self, action: Callable[[], None]) -> None:
-        self._posted.append(action)
-        # The thread itself looks into the deque before it waits.
-        if not self._woken and not self.is_current():
-            self._woken = True
-            self._wakeup.set()
+        try:
+            self._posted.append(action)
+            # The thread itself looks into the deque before it waits.
+            if not self._woken and not self.is_current():
+                self._woken = True
+                self._wakeup.set()
+        except BaseException:
+            self._wakeup.set()  # the program was interrupted: those who come after it see that it was woken
+            raise
 
     def _look_again(self) -> None:
         if not self.is_current():

@@ -14,7 +14,7 @@ from jmsish.drivers.loopback import is_loopback
 from jmsish.drivers.portions import Portions
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.drivers.transport import LOW_WATER
-from jmsish.drivers.turns import Lane
+from jmsish.drivers.turns import AT_ONCE, Lane
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,13 +192,16 @@ class SocketOutlet:
     def flush(self) -> None:
         """Write what there is, unless somebody else is at it, or the socket takes no more."""
         while self._has_output() and not self._blocked:
-            if not self._writing.acquire(False):
-                return
+            taken: list[bool] = []  # in one step with the lock: an interrupt may come when a built-in has returned
             try:
+                taken.extend(map(self._writing.acquire, AT_ONCE))
+                if not taken[0]:
+                    return
                 if not self._closed:
                     self._write()
             finally:
-                self._writing.release()
+                if taken and taken[0]:
+                    self._writing.release()
 
     def _has_output(self) -> bool:
         if self._closed or self._broken:
@@ -223,6 +226,9 @@ class SocketOutlet:
             self._reactor.post(self._watch)
         except (OSError, *LAYER_FAILURES) as error:
             self._break(error)
+        except BaseException as interrupt:
+            self._break(interrupt)  # how much has left is not known, so nothing can follow it
+            raise
         if self.held and self.delivered - self.consumed <= LOW_WATER and self._lane is not None:
             # Brought, not fed: who flushes looks after the inbox when it has flushed all there is to flush.
             self._reactor.driver.bring(self._lane, None)
@@ -255,7 +261,7 @@ class SocketOutlet:
                 pass  # a courtesy
         self._socket.shutdown(socket.SHUT_WR)
 
-    def _break(self, error: Exception) -> None:
+    def _break(self, error: BaseException) -> None:
         """The socket has failed, in either direction: the broker hears of an end, the I/O thread closes."""
         if self._broken:
             return

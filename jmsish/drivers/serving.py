@@ -26,7 +26,7 @@ from jmsish.drivers.forks import brokers
 from jmsish.drivers.kept_time import KeptTime
 from jmsish.drivers.telling import tell_fault
 from jmsish.drivers.transport import Outlet, PipeEnd, wake_all
-from jmsish.drivers.turns import ALONE, COMPANY, ROUND, SLICE, SMALL, Lane, Share
+from jmsish.drivers.turns import ALONE, AT_ONCE, COMPANY, ROUND, SLICE, SMALL, Lane, Share
 from jmsish.errors import ConnectionLostError, IllegalStateError
 
 __all__ = ["BrokerCore", "BrokerDriver", "Lane", "ServerConnection", "SteppedClock"]
@@ -37,9 +37,6 @@ _T = TypeVar("_T")
 #: So many times a caller serves the others after its own work; then the alarm's thread takes over. Without a limit one
 #: client's send would not return while the others keep the broker busy.
 _ROUNDS = 16
-
-#: For a lock that is to be taken without waiting.
-_AT_ONCE = (False,)
 
 
 class BrokerDriver(KeptTime):
@@ -183,7 +180,7 @@ class BrokerDriver(KeptTime):
         taken: list[bool] = []
         try:
             try:
-                taken.extend(map(self._lock.acquire, _AT_ONCE))
+                taken.extend(map(self._lock.acquire, AT_ONCE))
                 if not taken[0]:
                     return False
                 self._serve(woken, pressed, what_is_left)

@@ -97,10 +97,13 @@ class Outlet(Protocol):
 
 
 def wake_all(outlets: Collection[Outlet]) -> None:
-    """Wake each of them, though the program is interrupted meanwhile."""
+    """Wake each of them, though the program is interrupted meanwhile, or a fault meets one."""
     try:
         for outlet in outlets:
-            outlet.wake()
+            try:
+                outlet.wake()
+            except Exception:
+                tell_fault(_log, "a fault met %s", outlet)
     except BaseException:
         for outlet in outlets:  # to be woken twice does no harm
             outlet.wake()

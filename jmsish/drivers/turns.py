@@ -19,9 +19,12 @@ from time import thread_time
 from jmsish.drivers.broker_core import ServerConnection
 from jmsish.drivers.transport import LOW_WATER, Outlet
 
-__all__ = ["ALONE", "CHOKED", "COMPANY", "NEVER", "ROUND", "SLICE", "SMALL", "Lane", "Share"]
+__all__ = ["ALONE", "AT_ONCE", "CHOKED", "COMPANY", "NEVER", "ROUND", "SLICE", "SMALL", "Lane", "Share"]
 
 NEVER = float("inf")
+
+AT_ONCE = (False,)
+"""For a lock that is to be taken without waiting, and noted in the same step."""
 
 SLICE = 0.0001
 """Seconds of work on one connection without a look at the others, while others bring something: less than it takes to

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import count
 from time import monotonic, time
+from types import FrameType
 
 import pytest
 
 import jmsish
+from jmsish.drivers import kept_time, listener, outlet, serving, transport, wakeup
 from jmsish.drivers.alarm import Alarm
 from jmsish.drivers.asking import _THREADS, Asking
 from jmsish.drivers.callbacks import CallbackThread
@@ -18,6 +22,7 @@ from jmsish.drivers.listener import SocketReactor
 from jmsish.drivers.serving import BrokerDriver
 from jmsish.errors import IllegalStateError, ResourceAllocationError
 
+from .calls import begin
 from .conftest import PATIENCE, Wire
 from .toy import ToyBroker
 
@@ -129,15 +134,15 @@ def deaf_log() -> Iterator[None]:
 
 
 def answers(wire: Wire) -> bool:
-    transport = wire.connect()
-    transport.send(b"echo well\n")
-    return transport.recv(PATIENCE) == b"well\n"
+    client = wire.connect()
+    client.send(b"echo well\n")
+    return client.recv(PATIENCE) == b"well\n"
 
 
 def test_a_handler_of_the_log_that_fails_ends_no_thread_of_the_broker(wire: Wire, deaf_log: None) -> None:
-    transport = wire.connect("victim")
-    transport.send(b"fault\n")
-    assert transport.recv(PATIENCE) == b""
+    victim = wire.connect("victim")
+    victim.send(b"fault\n")
+    assert victim.recv(PATIENCE) == b""
     assert answers(wire)
 
 
@@ -179,7 +184,7 @@ def test_a_clock_that_fails_ends_no_connection_and_time_goes_on(kind: str, monke
     monkeypatch.setattr("jmsish.drivers.kept_time._AGAIN", 0.01)
     wire = Wire(kind)
     try:
-        transport = wire.connect()
+        client = wire.connect()
         failing = [3]
 
         def clock() -> float:
@@ -189,10 +194,10 @@ def test_a_clock_that_fails_ends_no_connection_and_time_goes_on(kind: str, monke
             return time()
 
         monkeypatch.setattr(wire.driver, "_clock", clock)
-        transport.send(b"echo well\n")
-        assert transport.recv(PATIENCE) == b"well\n"
-        transport.send(b"at 0.01 later\n")
-        assert transport.recv(PATIENCE) == b"later\n"
+        client.send(b"echo well\n")
+        assert client.recv(PATIENCE) == b"well\n"
+        client.send(b"at 0.01 later\n")
+        assert client.recv(PATIENCE) == b"later\n"
         assert not failing[0]
     finally:
         wire.stop()
@@ -206,11 +211,11 @@ def test_a_fault_with_one_who_comes_does_not_end_the_listening(tcp: Wire) -> Non
         for fault in contexts:
             raise fault
 
-    listener = tcp.reactor.listen("127.0.0.1", 0, context)  # type: ignore[arg-type]
-    tcp.listener = listener
+    other = tcp.reactor.listen("127.0.0.1", 0, context)  # type: ignore[arg-type]
+    tcp.listener = other
     with pytest.raises(Exception):  # noqa: B017, PT011 - it is closed, by whichever end
         tcp.connect()
-    assert not listener.closed and answers(tcp)
+    assert not other.closed and answers(tcp)
 
 
 def test_a_listener_of_a_moment_before_the_stop_does_not_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,3 +235,57 @@ def test_a_listener_of_a_moment_before_the_stop_does_not_stay_open(monkeypatch: 
         reactor.listen("127.0.0.1", 0)
     assert len(made) == 2
     driver.stop()
+
+
+# Interrupts.
+
+
+def interrupting(number: int) -> Callable[..., None]:
+    """Ctrl-C where the interpreter looks for it, as a function of the drivers is entered or a built-in one has returned
+    in it: the so many-th time."""
+    left = [number]
+    places = {module.__file__ for module in (kept_time, listener, outlet, serving, transport, wakeup)}
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        if event in ("call", "c_return") and frame.f_code.co_filename in places:
+            left[0] -= 1
+            if not left[0]:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    return profile
+
+
+@pytest.mark.parametrize("burst", [-1.0, float("inf")])
+def test_an_interrupt_anywhere_on_the_way_to_a_socket_leaves_nobody_waiting(
+    tcp: Wire, monkeypatch: pytest.MonkeyPatch, burst: float
+) -> None:
+    """Who sends from memory writes to the socket of another itself, or wakes the thread of the sockets to do it."""
+    monkeypatch.setattr(logging.getLogger("jmsish.broker"), "disabled", True)
+    monkeypatch.setattr(outlet, "BURST", burst)
+    for number in count(1):
+        mine = tcp.driver.connect("vm://toy")
+        other = tcp.connect("other")
+        reading = begin(lambda: other.recv(PATIENCE))  # noqa: B023
+        turned, interrupted = threading.Event(), False
+        tcp.reactor.post(turned.set)
+        assert turned.wait(PATIENCE)  # the thread of the sockets writes nothing any more
+        sys.setprofile(interrupting(number))
+        try:
+            mine.send(b"say other one\n")
+            mine.send(b"say other two\n")
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            sys.setprofile(None)
+        last = tcp.connect("last")
+        last.send(b"say other three\necho well\n")
+        assert last.recv(PATIENCE) == b"well\n", number
+        said = reading.result(PATIENCE).split()
+        assert said == [each for each in (b"one", b"two", b"three") if each in said], number
+        for each in (mine, other, last):
+            each.close()
+        if not interrupted:
+            break
+    assert number > 30
+    monkeypatch.setattr(tcp, "_transports", [])
