@@ -22,7 +22,7 @@ from jmsish.broker.authentication import Authentication
 from jmsish.broker.choosing import SLICE
 from jmsish.broker.config import BrokerConfig
 from jmsish.broker.connection import ServerConnection
-from jmsish.broker.consumers import serve
+from jmsish.broker.consumers import ask_all, serve
 from jmsish.broker.denials import Denials
 from jmsish.broker.exchanges import NAMELESS, Exchange
 from jmsish.broker.greeting import CAPABILITIES, describe
@@ -162,16 +162,32 @@ class Broker:
         # A queue may be marked again while it is served, by a default outcome that puts back: it is served again.
         patience = SEARCHES_A_STEP * SLICE
         while self._dirty:
-            dirty, self._dirty = self._dirty, []
-            for queue in dirty:
-                if not queue.deleted:
-                    given = min(SLICE, max(patience, 0))
-                    serve(queue, now, given)
-                    patience -= given - queue.patience
+            patience = self._serve(now, patience)
             left = self._bury(left)
         busy = [connection for connection in self.touched if connection.engine.output_size or connection.closed]
         self.touched.clear()
         return busy
+
+    def _serve(self, now: float, patience: int) -> int:
+        """Each marked queue; how many messages may still be looked at in this step."""
+        dirty, self._dirty = self._dirty, []
+        left = iter(dirty)
+        try:
+            for queue in left:
+                if not queue.deleted:
+                    given = min(SLICE, max(patience, 0))
+                    serve(queue, now, given)
+                    patience -= given - queue.patience
+        except Exception:
+            for queue in left:  # in the next step, as they are marked, and nobody marks them again
+                self._dirty.append(queue)
+            raise
+        return patience
+
+    def interrupted(self) -> None:
+        """The program was interrupted (Ctrl-C) in the middle of anything: nothing that was noted for later counts."""
+        for queue in list(self.router.queues.values()):
+            ask_all(queue)
 
     @property
     def unfinished(self) -> bool:

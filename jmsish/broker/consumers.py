@@ -208,6 +208,21 @@ def ask(consumer: Consumer, *, drain: bool = False) -> None:
     queue.wake()
 
 
+def ask_all(queue: Queue) -> None:
+    """Each consumer takes its turn, whatever was noted of that: the program was interrupted in the middle of it."""
+    turns = queue.turns
+    if turns is not None:
+        queue.turns = Turns()
+        queue.turns.chosen, queue.turns.unseated = turns.chosen, True
+        queue.draining = [consumer for consumer in queue.consumers.values() if consumer.wants_answer] or None
+        queue.browsers, queue.wanting = None, 0
+        for consumer in queue.consumers.values():
+            consumer.in_turn = False
+            ask(consumer)
+    queue.dirty = False
+    queue.stir()
+
+
 def serve(queue: Queue, now: float, patience: int = SLICE) -> None:
     """Hand out what is available to those that want it, then answer those that drain.
 

@@ -79,6 +79,9 @@ class BrokerCore(Protocol):
 
     def tick(self, now: float) -> float | None: ...
 
+    def interrupted(self) -> None:
+        """The program was interrupted in the middle of any of these, or of what was called as the owner."""
+
     def close(self) -> None: ...
 
 

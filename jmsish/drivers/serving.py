@@ -236,7 +236,11 @@ class BrokerDriver(KeptTime):
             # round was doing is half done: the connections it was for end, so that nobody waits for the other half.
             for lane in touched:
                 self._break(lane, woken)
-            self._alarm.set(0.0)  # and somebody looks after what is still in the inbox
+            self._broker.interrupted()
+            for lane in self._lanes.values():  # What was just done for the others nobody knows.
+                woken[lane.outlet] = None
+                self._inbox.append((lane, None))
+            self._alarm.set(0.0)  # and somebody looks after what is in the inbox
             raise
 
     def _work(self, touched: list[Lane], woken: dict[Outlet, None], pressed: bool) -> None:
@@ -264,10 +268,12 @@ class BrokerDriver(KeptTime):
     def _receive(self, touched: list[Lane], woken: dict[Outlet, None]) -> None:
         inbox = self._inbox
         for _ in range(len(inbox)):
-            lane, data = inbox.popleft()
+            lane, data = inbox[0]
+            if not lane.gone:
+                touched.append(lane)  # first: an interrupt may come when it was taken out
+            inbox.popleft()
             if lane.gone:
                 continue
-            touched.append(lane)
             try:
                 if data is None:
                     lane.outlet.held = False

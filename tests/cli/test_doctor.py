@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import ssl
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,7 @@ import trustme
 import jmsish
 from jmsish.cli.main import main
 from jmsish.testing import RouterNetwork
+from tests.relay import vacant_port
 from tests.scenarios.test_websocket import Proxy
 
 from . import servers
@@ -125,9 +125,9 @@ def test_an_unknown_host(doctor: Callable[..., Told]) -> None:
 
 
 def test_a_port_where_nobody_listens(doctor: Callable[..., Told]) -> None:
-    with servers.serving(servers.silent) as place:
-        pass
-    status, found, _ = doctor(f"amqp://{place}")
+    with vacant_port() as port:
+        place = f"127.0.0.1:{port}"
+        status, found, _ = doctor(f"amqp://{place}")
     assert status == 3 and found["connect"]["detail"] == f"nobody listens at {place}"
     assert "is the broker running" in found["connect"]["advice"]
 
@@ -345,8 +345,6 @@ def test_a_proxy_that_refuses_is_told(doctor: Callable[..., Told]) -> None:
 def test_a_broker_of_a_list_that_is_not_there_is_one_line_of_the_log(
     doctor: Callable[..., Told], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with jmsish.EmbeddedBroker() as broker, socket.create_server(("127.0.0.1", 0)) as taken:
-        away = f"amqp://127.0.0.1:{taken.getsockname()[1]}"
-        taken.close()
-        doctor(f"failover:({away},{broker.listen().url})")
+    with jmsish.EmbeddedBroker() as broker, vacant_port() as port:
+        doctor(f"failover:(amqp://127.0.0.1:{port},{broker.listen().url})")
     assert caplog.text.count("is not reached") == 1

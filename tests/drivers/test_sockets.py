@@ -13,6 +13,7 @@ import pytest
 from jmsish.drivers import sockets
 from jmsish.drivers.sockets import SocketTransport, address_text, connect_tcp
 from jmsish.errors import ConnectionLostError
+from tests.relay import vacant_port
 
 from .conftest import PATIENCE, Wire
 
@@ -34,11 +35,10 @@ def pair(silent: socket.socket) -> tuple[SocketTransport, socket.socket]:
 
 
 def test_refused_names_host_and_port() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
-    said = rf"^cannot connect to 127\.0\.0\.1:{port}: Connection refused \(stage: connect\)$"
-    with pytest.raises(ConnectionLostError, match=said):
-        connect_tcp("127.0.0.1", port, timeout=PATIENCE)
+    with vacant_port() as port:
+        said = rf"^cannot connect to 127\.0\.0\.1:{port}: Connection refused \(stage: connect\)$"
+        with pytest.raises(ConnectionLostError, match=said):
+            connect_tcp("127.0.0.1", port, timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "a" * 70 + ".invalid"])
@@ -74,11 +74,10 @@ def test_the_time_is_over_before_the_last_address() -> None:
 
 def test_the_next_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch, silent: socket.socket) -> None:
     good = silent.getsockname()[1]
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        bad = gone.getsockname()[1]
-    addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in (bad, good)]
-    monkeypatch.setattr(sockets.socket, "getaddrinfo", lambda *_, **__: addresses)
-    transport = connect_tcp("two.example", 5672, timeout=PATIENCE)
+    with vacant_port() as bad:
+        addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in (bad, good)]
+        monkeypatch.setattr(sockets.socket, "getaddrinfo", lambda *_, **__: addresses)
+        transport = connect_tcp("two.example", 5672, timeout=PATIENCE)
     assert transport.peer == "two.example:5672"
     transport.close()
 

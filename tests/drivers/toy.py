@@ -180,6 +180,9 @@ class ToyBroker:
             self.letters.append((name, text))
         return self.later[0][0] if self.later else None
 
+    def interrupted(self) -> None:
+        """It keeps nothing in mind that could be forgotten."""
+
     def close(self) -> None:
         for connection in self.connections:
             connection.close()

@@ -25,10 +25,15 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run in several processes, those of peers run in one, so that each foreign broker is started once."""
+    """Where tests run in several processes, those of peers run in one, so that each foreign broker is started once.
+
+    And each has the time for what is downloaded, compiled and started at its first use.
+    """
     for item in items:
         if "/tests/interop/" in item.path.as_posix():
             item.add_marker(pytest.mark.xdist_group("peers"))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -206,7 +206,7 @@ class Features:
 
     def delay(self) -> Seen:
         producer = self.session.create_producer(self.queue)
-        producer.send("later", delivery_delay=0.4)
+        producer.send("later", delivery_delay=2.0)
         producer.send("now")
         consumer = self.session.create_consumer(self.queue)
         first, late = consumer.receive(timeout=PATIENCE), consumer.receive(timeout=PATIENCE)

@@ -147,7 +147,7 @@ def test_peer_sends_and_jmsish_receives(peer: Peer, url: str, queue: str) -> Non
     with jmsish.connect(url) as connection:
         session = connection.create_session()
         consumer = session.create_consumer(session.create_queue(queue))
-        received = [consumer.receive(timeout=10) for _ in range(3)]
+        received = [consumer.receive(timeout=30) for _ in range(3)]
         assert [message.body for message in received if message] == ["m1", "m2", "m3"]
         assert [message.delivery_count for message in received if message] == [1, 1, 1]
         assert consumer.receive_no_wait() is None

@@ -222,7 +222,7 @@ def test_no_body_is_null_and_an_empty_one_is_not(shim: Shim, url: str) -> None:
 
     from tests.interop.peers.proton_blocking import fill
 
-    connection = BlockingConnection(url, timeout=10)
+    connection = BlockingConnection(url, timeout=30)
     fill(connection, shim.queue, [None, b""])
     connection.close()
     assert [(message["type"], message["value"]) for message in shim.receive(2)] == [("null", None), ("binary", "")]

@@ -49,7 +49,7 @@ def test_our_client_at_a_server_of_others(server: str) -> None:
         for body in BODIES:
             producer.send(body)
         consumer = session.create_consumer(orders)
-        received = [consumer.receive(timeout=10) for _ in BODIES]
+        received = [consumer.receive(timeout=30) for _ in BODIES]
         assert [message.body for message in received if message] == BODIES
 
 
@@ -62,7 +62,7 @@ def test_our_asyncio_client_at_a_server_of_others(server: str) -> None:
             for body in BODIES:
                 await producer.send(body)
             consumer = await session.create_consumer(orders)
-            received = [await consumer.receive(timeout=10) for _ in BODIES]
+            received = [await consumer.receive(timeout=30) for _ in BODIES]
             return [message.body for message in received if message]
 
     assert asyncio.run(talk()) == BODIES

@@ -98,3 +98,19 @@ def test_what_waits_for_a_neighbour_is_looked_at_when_that_one_gives_credit() ->
     receiver.flow(100)
     receiver.accept(receiver.take())
     assert len(told) == 15 and all(told)
+
+
+def test_after_an_interrupt_no_address_stays_unserved() -> None:
+    """Ctrl-C over ``vm://`` comes in the middle of anything: here as those who wait had just been taken up."""
+    network = Network("INT.A")
+    receiver = network.connect("INT.A").receiver("orders")
+    sender = network.connect("INT.A").sender("orders")
+    sender.send("1", "2")
+    node = network["INT.A"]
+    receiver.flow(10, run=False)
+    receiver.peer.speak()
+    address = node._woken.popleft()
+    address._ready.popleft() if address._ready else None
+    node.interrupted()
+    network.run()
+    assert bodies(receiver.arrived) == ["1", "2"]

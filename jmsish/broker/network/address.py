@@ -98,6 +98,14 @@ class Address:
             self._ready.append(branch)
         self._wake()
 
+    def interrupted(self) -> None:
+        """All are looked at, whatever was noted of that: the program was interrupted in the middle of it."""
+        for branch in self._busy:
+            branch.is_ready = False
+        self._ready.clear()
+        self._woken = False
+        self.wake()
+
     def _wake(self) -> None:
         if not self._woken:
             self._woken = True

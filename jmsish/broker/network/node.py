@@ -202,6 +202,12 @@ class RouterNode:
         """There is more to do than was done in the last step."""
         return bool(self._woken)
 
+    def interrupted(self) -> None:
+        """The program was interrupted (Ctrl-C) in the middle of anything: nothing that was noted for later counts."""
+        self._woken.clear()
+        for address in list(self._addresses.values()):
+            address.interrupted()
+
     def tick(self, now: float) -> float | None:
         """Let time pass, by the router's clock; when to come back."""
         return self._timers.ring(now)
