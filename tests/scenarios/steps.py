@@ -7,11 +7,16 @@ expected.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
+
+import pytest
 
 import jmsish
 from jmsish import AcknowledgeMode, aio
+from jmsish.broker.coordinator import ControlLink
 
 from .blocking import PATIENCE
 from .face import Face, Sight
@@ -84,6 +89,18 @@ async def outcome(call: Awaitable[T]) -> T | jmsish.JMSError:
         return await call
     except jmsish.JMSError as error:
         return error
+
+
+async def cut_behind_the_discharge(face: Face, cut: Callable[[], None], ending: Coroutine[Any, Any, None]) -> Any:
+    """What comes of a commit or rollback that the broker gets, where the wire breaks before it answers."""
+    log = face.log()
+    add = log.add if face.here() == "MainThread" else partial(asyncio.get_running_loop().call_soon_threadsafe, log.add)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ControlLink, "_discharge", lambda *_: add("discharge"))
+        waiting = await face.spawn(outcome(ending))
+        await log.until("discharge")
+        cut()
+        return await waiting
 
 
 async def unanswered(face: Face, url: str, told: str, **options: Any) -> jmsish.JMSError:

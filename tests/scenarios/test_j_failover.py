@@ -5,16 +5,12 @@ On {sync, aio} x {in memory, TCP}.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-from functools import partial
 from typing import Any
 
 import pytest
 
 import jmsish
 from jmsish import aio
-from jmsish.broker.coordinator import ControlLink
 from jmsish.events import (
     ConnectionInterrupted,
     ConnectionRestored,
@@ -26,7 +22,7 @@ from jmsish.events import (
 from .blocking import PATIENCE, Blocking
 from .face import Face
 from .mending import Mending
-from .steps import MODES, Stage, again, expect, outcome, send, take_all
+from .steps import MODES, Stage, again, cut_behind_the_discharge, expect, outcome, send, take_all
 
 ROLLED_BACK = jmsish.TransactionRolledBackError
 
@@ -134,7 +130,7 @@ async def test_s045_a_rollback_that_fails_can_be_repeated(face: Face) -> None:
     await play.queue.holds(0)
 
 
-async def test_s166_loss_between_discharge_and_its_answer(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_s166_loss_between_discharge_and_its_answer(face: Face) -> None:
     """A commit whose answer is lost is in doubt, and says what helps to find out; the next transaction works."""
     mending, play = await stage(face, "transacted", "m1")
     consumer = await play.consumer()
@@ -142,7 +138,7 @@ async def test_s166_loss_between_discharge_and_its_answer(face: Face, monkeypatc
     (message,) = await expect(consumer, "m1")
     made = play.session.create_text_message("x")
     await producer.send(made)
-    error = await cut_behind_the_discharge(face, mending, monkeypatch, play.session.commit())
+    error = await cut_behind_the_discharge(face, mending.cut, play.session.commit())
     assert isinstance(error, jmsish.TransactionInDoubtError)
     assert (error.sent, error.received) == (1, 1) and error.transaction_id
     assert (error.last_sent_id, error.last_received_id) == (made.jms_message_id, message.jms_message_id)
@@ -153,29 +149,13 @@ async def test_s166_loss_between_discharge_and_its_answer(face: Face, monkeypatc
     await face.sight("made").holds(0)
 
 
-async def test_s166_a_rollback_whose_answer_is_lost_is_none_the_less_one(
-    face: Face, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_s166_a_rollback_whose_answer_is_lost_is_none_the_less_one(face: Face) -> None:
     mending, play = await stage(face, "transacted", "m1")
     consumer = await play.consumer()
     await expect(consumer, "m1")
-    assert await cut_behind_the_discharge(face, mending, monkeypatch, play.session.rollback()) is None
+    assert await cut_behind_the_discharge(face, mending.cut, play.session.rollback()) is None
     await expect(consumer, again("m1") + " none")
     await play.session.commit()
-
-
-async def cut_behind_the_discharge(
-    face: Face, mending: Mending, monkeypatch: pytest.MonkeyPatch, ending: Awaitable[None]
-) -> Any:
-    """The broker gets the discharge, and the wire breaks before it answers."""
-    log = face.log()
-    add = log.add if face.here() == "MainThread" else partial(asyncio.get_running_loop().call_soon_threadsafe, log.add)
-    with monkeypatch.context() as patched:
-        patched.setattr(ControlLink, "_discharge", lambda *_: add("discharge"))
-        waiting = await face.spawn(outcome(ending))
-        await log.until("discharge")
-        mending.cut()
-        return await waiting
 
 
 @pytest.mark.parametrize("what", ["sent", "nothing"])
