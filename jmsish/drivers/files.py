@@ -66,8 +66,11 @@ def replace_file(path: str, text: str, *, mode: int = 0o600) -> None:
 
 @contextlib.contextmanager
 def alone_with(path: str) -> Iterator[None]:
-    """Nobody else who asks for it changes a file of this directory meanwhile, so that no change is lost."""
-    directory = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    """Nobody else who asks for it changes a file of this directory meanwhile, so that no change is lost.
+
+    What is reached by a symbolic link is changed where it is, and is alone there.
+    """
+    directory = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
         yield

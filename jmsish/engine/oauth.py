@@ -31,6 +31,8 @@ TOKEN_MECHANISMS: Final = (OAUTHBEARER, XOAUTH2)
 
 _KVSEP = "\x01"
 _TOKEN = re.compile(r"[\x21-\x7e]+")  # RFC 6750 allows less; what matters is that nothing ends the field early
+_NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What no name has: others may see it end there, and a log or terminal more than there is."""
 _LONGEST_STATUS = 80
 
 
@@ -182,7 +184,17 @@ class TokenServer(ServerMechanism):
 
     def _judge(self, response: bytes) -> Verdict:
         identity = self._ask(self.mechanism, response)
-        if identity is not None and (not isinstance(identity, str) or not identity):
-            kind = "an empty name" if isinstance(identity, str) else type(identity).__name__
-            return Verdict(None, code=SYSTEM_ERROR, reason=f"the authenticator answered {kind}, not a name or None")
+        if (wrong := _no_name(identity)) is not None:
+            return Verdict(None, code=SYSTEM_ERROR, reason=f"the authenticator answered {wrong}, not a name or None")
         return Verdict(identity, parting=None if identity is not None else _SAID.get(self.mechanism))
+
+
+def _no_name(identity: Any) -> str | None:
+    """What an authenticator answered that is neither a name nor None."""
+    if identity is None:
+        return None
+    if not isinstance(identity, str):
+        return type(identity).__name__
+    if not identity:
+        return "an empty name"
+    return "a name with control characters" if _NO_NAME.search(identity) else None

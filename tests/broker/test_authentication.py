@@ -115,7 +115,7 @@ def test_without_users_the_authenticator_judges_plain_too() -> None:
     assert world.broker.connections()[0].identity == "by-plain"
 
 
-@pytest.mark.parametrize("answer", [True, 7, "", b"alice", ["alice"]])
+@pytest.mark.parametrize("answer", [True, 7, "", b"alice", ["alice"], "a\0b", "a\nb", "a\x85b", "a\ud800"])
 def test_what_is_no_name_is_a_fault_and_lets_nobody_in(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     world = World(authenticator=lambda mechanism, response: answer)
     with caplog.at_level(logging.WARNING, "jmsish.broker"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -56,6 +57,19 @@ def test_what_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
 def test_alone_with_a_file_leaves_no_trace(tmp_path: Path) -> None:
     with alone_with(str(tmp_path / "file")):
         assert os.listdir(tmp_path) == []
+
+
+def test_who_comes_by_a_link_is_alone_where_the_file_is(tmp_path: Path) -> None:
+    """`jmsish user add` by the file and by a link to it at once lost one of the two."""
+    real, other = tmp_path / "real", tmp_path / "other"
+    real.mkdir(), other.mkdir()
+    (real / "file").write_text("")
+    (other / "link").symlink_to(real / "file")
+    with alone_with(str(other / "link")):
+        directory = os.open(real, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(directory)
 
 
 @pytest.mark.parametrize(
