@@ -23,6 +23,7 @@ from jmsish.broker.queues import Arrival
 from jmsish.broker.refusals import INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED, UNAUTHORIZED_ACCESS, Refusal
 from jmsish.engine.codec import USER_ID, bare_offset, property_at
 from jmsish.engine.outcomes import AmqpError, Coordinator, Source, Target
+from jmsish.engine.sections import check_order
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
@@ -231,9 +232,11 @@ class ScreenedIntake(Intake):
 
     def read(self, payload: bytes) -> int | Arrival:
         """As of any message; Refusal where it says to be another's."""
-        user: Any = property_at(payload, bare_offset(payload), USER_ID)
+        bare = bare_offset(payload)
+        user: Any = property_at(payload, bare, USER_ID)
         if user is not None and user != self._user:
             raise Refusal(UNAUTHORIZED_ACCESS, "the user-id of the message is not that of its connection")
+        check_order(payload, bare)
         return super().read(payload)
 
 

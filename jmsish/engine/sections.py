@@ -13,6 +13,7 @@ from collections.abc import Callable, Container
 from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
+from sys import maxsize
 from typing import Any, NamedTuple
 
 from jmsish.engine.decoding import DecodeError, decode
@@ -60,7 +61,7 @@ _SYMBOLIC = {
 }
 
 _LISTS, _MAPS, _BINARIES = frozenset({0x45, 0xC0, 0xD0}), frozenset({0xC1, 0xD1}), frozenset({0xA0, 0xB0})
-_FORMS: dict[int, Container[int]] = {
+FORMS: dict[int, Container[int]] = {
     HEADER: _LISTS,
     DELIVERY_ANNOTATIONS: _MAPS,
     MESSAGE_ANNOTATIONS: _MAPS,
@@ -72,6 +73,14 @@ _FORMS: dict[int, Container[int]] = {
     FOOTER: _MAPS,
 }
 """By section, the format codes of its value."""
+
+FOLLOWERS: dict[int, frozenset[int]] = {
+    last: frozenset(range(last + 1, FOOTER + 1)) for last in (*range(HEADER, APPLICATION_PROPERTIES + 1), FOOTER)
+}
+"""By section, those that may follow it (Part 3, 3.2): in their order, and each once; 0 is the beginning."""
+# Data, sequences and a value exclude each other, though their numbers follow one another; of the first two are many.
+FOLLOWERS |= {DATA: frozenset((DATA, FOOTER)), AMQP_SEQUENCE: frozenset((AMQP_SEQUENCE, FOOTER))}
+FOLLOWERS |= {AMQP_VALUE: frozenset((FOOTER,)), 0: frozenset(range(HEADER, FOOTER + 1))}
 
 _UINT = Struct(">I").unpack_from
 
@@ -127,21 +136,29 @@ def section_at(buf: bytes, pos: int) -> tuple[int, int]:
     return code, value
 
 
-def check_sections(payload: bytes, pos: int = 0, last: int = 0) -> None:
+def most_sections(size: int) -> int:
+    """How many sections a message of so many octets may have where they are looked through for others."""
+    return 1000 + (size >> 10)
+
+
+def check_sections(payload: bytes, pos: int = 0, last: int = 0, most: int = maxsize) -> None:
     """Raise ``DecodeError`` if the octets are not sections in the order of Part 3, 3.2, with a body of one kind.
 
-    What is inside the sections is not looked at. From ``pos`` on, where section ``last`` ends.
+    What is inside the sections is not looked at. From ``pos`` on, where section ``last`` ends; ``most`` is how many
+    there may be.
     """
     size = len(payload)
+    count = 0
     try:
         while pos < size:
             code, value = section_at(payload, pos)
-            if payload[value] not in _FORMS[code]:
+            if payload[value] not in FORMS[code]:
                 raise DecodeError(f"section {code:#x} of format code {payload[value]:#04x}", value)
-            repeats = code == last and code in (DATA, AMQP_SEQUENCE)
-            # Data, sequences and a value exclude each other, though their numbers follow one another.
-            if not repeats and (code <= last or (DATA <= last <= AMQP_VALUE and code <= AMQP_VALUE)):
+            if code not in FOLLOWERS[last]:
                 raise DecodeError(f"section {code:#x} after section {last:#x}", pos)
+            count += 1
+            if count > most:
+                raise DecodeError(f"{count} sections in {size} octets", pos)
             pos, last = skip(payload, value), code
     except (IndexError, struct_error):
         pos = size + 1
@@ -373,6 +390,22 @@ def property_at(payload: bytes, bare: int, index: int) -> Any:
         return decode(payload, found[0])[0]
     except (IndexError, struct_error):
         raise DecodeError("the octets end inside the properties", len(payload)) from None
+
+
+def check_order(payload: bytes, bare: int) -> None:
+    """``DecodeError`` where what was read of a bare message could be another to others: a section comes twice, or late.
+
+    Libraries differ in which of two sections they take.
+    """
+    pos, last = bare, MESSAGE_ANNOTATIONS
+    try:
+        if payload[pos : pos + 3] == b"\x00Ss" and payload[pos + 3] in _LISTS:
+            pos, last = skip(payload, pos + 3), PROPERTIES
+        if payload[pos : pos + 4] == b"\x00Sw\xa1" and pos + 5 + payload[pos + 4] == len(payload):
+            return  # a short text, which most bodies are, and nothing behind it
+    except (IndexError, struct_error):
+        pass  # it ends too soon, and is told so
+    check_sections(payload, pos, last, most_sections(len(payload)))
 
 
 # Fields that are an id: of these types, by format code (Part 3, 3.2.4: "message-id-ulong" and its three kin).

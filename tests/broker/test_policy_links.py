@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jmsish.engine.outcomes import ACCEPTED, Rejected, Source, Target
-from jmsish.engine.values import NULL, encode_binary, encode_string
+from jmsish.engine.values import NULL, encode_binary, encode_described, encode_string
 from jmsish.types import Described, Symbol
 from tests.broker.policies import LINK, SESSION, TOO_MANY_LINKS, as_user, told, world
 from tests.broker.test_management import request
@@ -425,6 +425,31 @@ def test_without_allow_user_id_proxy_a_message_with_the_user_id_of_another_is_re
             assert isinstance(outcome, Rejected) and outcome.error is not None
             assert outcome.error.condition == "amqp:unauthorized-access"
     assert not sender.detached and made.bodies() == ["0", "1", "4"]
+
+
+@pytest.mark.parametrize(
+    "disorder",
+    [
+        to(None, "joe") + to(None, "ann") + message("m1"),
+        to(None) + to(None, "ann") + message("m1"),
+        message("m1") + to(None, "ann"),
+        encode_described(0x74, b"\xc1\x01\x00") + to(None, "ann") + message("m1"),
+        message("m1") + encode_described(0x78, b"\xc1\x01\x00") + to(None, "ann"),
+        encode_described(0x75, b"\xa0\x01m") + to(None, "ann"),
+        encode_described(0x75, b"\xa0\x01m") * 2000,
+        b"\x00Sw\xa1",
+    ],
+    ids=["twice", "behind-none", "behind-the-body", "behind-others", "at-the-end", "behind-data", "very-many", "cut"],
+)
+def test_a_message_in_disorder_has_no_second_user_id_for_other_readers(disorder: bytes) -> None:
+    """Proton takes the last of two properties sections, wherever it stands."""
+    made = world(allow_user_id_proxy=False)
+    sender = as_user(made).sender()
+    (outcome,) = sender.send_octets(disorder)
+    assert isinstance(outcome, Rejected) and outcome.error is not None
+    assert outcome.error.condition == "amqp:decode-error"
+    assert sender.send_octets(encode_described(0x75, b"\xa0\x01m") * 900) == [ACCEPTED]
+    assert not sender.detached and made.queue().depth == 1
 
 
 def test_with_allow_user_id_proxy_a_message_may_say_to_be_anothers() -> None:

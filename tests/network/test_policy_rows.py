@@ -192,6 +192,29 @@ def test_a_message_with_the_user_id_of_another_is_rejected(address: str | None, 
     assert not sender.detached and not net["EA1"].denials.total_denials
 
 
+@pytest.mark.parametrize("address", ["a", None, "orders.1"])
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_a_message_in_disorder_has_no_second_user_id_for_other_readers(address: str | None, size: int) -> None:
+    """Behind the body, where a large one has left in parts when it comes: its copies are aborted, and its link ends."""
+    net = network(allow_user_id_proxy=False, routes={"orders": ("INT.A", "broker")})
+    net.brokers["broker"].declare_queue("orders.1")
+    receiver = net.connect("INT.A").receiver("a", credit=10)
+    peer = net.user("EA1")
+    sender = peer.sender(address)
+    answers = sender.transfer(message("x" * size, properties=to("a", "joe")) + to("a", "ann"))
+    in_pieces(net, sender, 40_000)
+    net.run()
+    (outcome,) = answers
+    assert isinstance(outcome, Rejected) and outcome.error is not None
+    assert outcome.error.condition == "amqp:decode-error" and receiver.arrived == []
+    assert bool(sender.detached) is (size > 1) and not peer.closed
+    assert net.brokers["broker"].queue("orders.1").depth == 0
+    again = peer.sender(address)
+    told_of = send(net, again, "y" * size, to("a", "joe"))
+    receiver.accept(receiver.take())
+    assert told_of == [ACCEPTED]
+
+
 def test_with_allow_user_id_proxy_a_message_may_say_to_be_anothers() -> None:
     net = network()
     receiver = net.connect("INT.A").receiver("a", credit=10)

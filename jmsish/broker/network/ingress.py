@@ -15,7 +15,7 @@ from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.network.crossing import Crossing
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.passage import Passage
-from jmsish.broker.network.screening import TO, asks_for_user, check_to, check_user, field_of
+from jmsish.broker.network.screening import TO, asks_for_user, check_to, check_user, field_of, walk_of
 from jmsish.broker.refusals import (
     NOT_IMPLEMENTED,
     PRECONDITION_FAILED,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from jmsish.broker.network.connection import RouterConnection
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
+    from jmsish.engine.section_walk import SectionWalk
 
 WINDOW = 250
 """Messages of one link that are here, or on their way and not settled (R6)."""
@@ -200,6 +201,15 @@ class Branch:
             delivery.link.session.disposition(delivery, state, settled)
             connection = ingress.connection
             connection.node.touch(connection)
+
+    def walk(self) -> SectionWalk | None:
+        """What looks at the sections of a large one as they come."""
+        return walk_of(self.ingress.connection)
+
+    def disordered(self, delivery: Delivery, error: AmqpError) -> None:
+        """They are not what the standard says: as one that is too large."""
+        self.ingress.refuse_oversize(delivery, error)
+        self.ingress.connection.touched()
 
     def took(self) -> None:
         """Some of a large one was taken."""
@@ -428,7 +438,7 @@ class Ingress:
     # --- the end
 
     def refuse_oversize(self, delivery: Delivery, error: AmqpError) -> None:
-        """A message is larger than allowed: rejected, its copies aborted, and the link closed (W10)."""
+        """A message is larger than allowed, or none: rejected, its copies aborted, and the link closed (W10)."""
         self.aborted(delivery)
         if not (delivery.remote_settled or delivery.settled):  # its copy may have been refused before
             delivery.link.session.disposition(delivery, Rejected(error), True)

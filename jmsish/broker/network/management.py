@@ -22,7 +22,7 @@ from jmsish.broker.network.passage import Passage
 from jmsish.broker.network.screening import check_user, may_send
 from jmsish.broker.refusals import NOT_IMPLEMENTED, Refusal
 from jmsish.engine.delivery import UNSENT, Delivery
-from jmsish.engine.outcomes import ACCEPTED, DeliveryState, Source
+from jmsish.engine.outcomes import ACCEPTED, AmqpError, DeliveryState, Source
 
 if TYPE_CHECKING:
     from jmsish.broker.network.connection import RouterConnection
@@ -114,6 +114,12 @@ class Outgoing:
 
     def tell(self, delivery: Delivery, state: DeliveryState | None, settled: bool) -> None:
         """Nothing is said of an answer."""
+
+    def walk(self) -> None:
+        """Nothing is asked of an answer."""
+
+    def disordered(self, delivery: Delivery, error: AmqpError) -> None:
+        """It is in order."""
 
     def took(self) -> None:
         """It came whole."""

@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from jmsish.engine.conditions import DECODE_ERROR
+from jmsish.engine.decoding import DecodeError
 from jmsish.engine.outcomes import (
     ACCEPTED,
     MODIFIED_FAILED,
     RELEASED,
     Accepted,
+    AmqpError,
     DeliveryState,
     Modified,
     Rejected,
@@ -28,6 +31,7 @@ from jmsish.engine.streaming import STREAM_FRAME, IncomingStream, OutgoingStream
 if TYPE_CHECKING:
     from jmsish.broker.network.egress import Egress
     from jmsish.engine.delivery import Delivery
+    from jmsish.engine.section_walk import SectionWalk
     from jmsish.engine.session import EngineSession
 
 _NOTHING = memoryview(b"")
@@ -41,6 +45,12 @@ class Sender(Protocol):
 
     def tell(self, delivery: Delivery, state: DeliveryState | None, settled: bool) -> None:
         """This is its state now."""
+
+    def walk(self) -> SectionWalk | None:
+        """What looks at the sections of a large one as they come; None where nobody asks."""
+
+    def disordered(self, delivery: Delivery, error: AmqpError) -> None:
+        """They are not what the standard says: it goes no further."""
 
     def took(self) -> None:
         """Some of a large one was taken: its session may have a window again."""
@@ -91,7 +101,7 @@ class Copy:
 class Passage:
     """One message, and the copies of it."""
 
-    __slots__ = ("_rest", "copies", "delivery", "finished", "has_left", "incoming", "sender", "settled")
+    __slots__ = ("_rest", "_walk", "copies", "delivery", "finished", "has_left", "incoming", "sender", "settled")
 
     def __init__(self, sender: Sender, delivery: Delivery) -> None:
         self.sender = sender
@@ -103,8 +113,10 @@ class Passage:
         """The last part of a large one was given to all copies."""
         self.incoming: IncomingStream | None = None
         self._rest = _NOTHING
+        self._walk: SectionWalk | None = None
         delivery.context = self
         if not delivery.complete:
+            self._walk = sender.walk()
             parts, delivery.parts = delivery.parts or (), None
             self.incoming = delivery.stream = IncomingStream(delivery, parts)
 
@@ -136,7 +148,11 @@ class Passage:
                 if copy.egress.connection.is_full:
                     copy.egress.connection.stall(self.move)
                     return
-            part = self._next_part(min(copy.stream.room for copy in copies if copy.stream is not None))
+            try:
+                part = self._next_part(min(copy.stream.room for copy in copies if copy.stream is not None))
+            except DecodeError as error:
+                self.sender.disordered(self.delivery, AmqpError(DECODE_ERROR, f"the message cannot be read: {error}"))
+                return
             if part is None:
                 return
             for copy in copies:
@@ -158,7 +174,10 @@ class Passage:
         incoming = self.incoming
         assert incoming is not None
         if not self._rest:
-            self._rest = memoryview(self._take(incoming))
+            taken = self._take(incoming)
+            if self._walk is not None:
+                self._walk.feed(taken)
+            self._rest = memoryview(taken)
             if not self._rest and not self.delivery.complete:
                 incoming.await_more()
                 return None

@@ -10,7 +10,7 @@ from jmsish.broker.network.crossing import Crossing
 from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.ingress import STREAM_FROM, drop
 from jmsish.broker.network.passage import Passage
-from jmsish.broker.network.screening import asks_for_user, check_user
+from jmsish.broker.network.screening import asks_for_user, check_user, walk_of
 from jmsish.broker.refusals import Refusal
 from jmsish.engine.outcomes import AmqpError, DeliveryState, Rejected, TransactionalState
 from jmsish.engine.outgoing import flush_dispositions
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jmsish.broker.network.relay import RelayLink
     from jmsish.engine.delivery import Delivery
     from jmsish.engine.link import Link
+    from jmsish.engine.section_walk import SectionWalk
 
 
 class RelayIn:
@@ -191,8 +192,17 @@ class RelayIn:
         if isinstance(passage, Crossing) or (isinstance(passage, Passage) and not passage.finished):
             passage.settle()
 
+    def walk(self) -> SectionWalk | None:
+        """What looks at the sections of a large one as they come."""
+        return walk_of(self.connection) if self._asks else None
+
+    def disordered(self, delivery: Delivery, error: AmqpError) -> None:
+        """They are not what the standard says: as one that is too large."""
+        self.refuse_oversize(delivery, error)
+        self.connection.touched()
+
     def refuse_oversize(self, delivery: Delivery, error: AmqpError) -> None:
-        """A message is larger than allowed here, whatever its broker would allow."""
+        """A message is larger than allowed here, whatever its broker would allow, or none."""
         if isinstance(delivery.context, Passage):
             self.aborted(delivery)
         else:

@@ -6,12 +6,15 @@ demands it. A large message goes on while it comes in, so what is asked has to s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.config.network import ADDRESS_LIMIT
 from jmsish.broker.refusals import INVALID_FIELD, NOT_FOUND, NOT_IMPLEMENTED, UNAUTHORIZED_ACCESS, Refusal
 from jmsish.engine.codec import USER_ID
-from jmsish.engine.sections import bare_offset, property_at
+from jmsish.engine.section_walk import SectionWalk
+from jmsish.engine.sections import bare_offset, check_order, property_at
 
 if TYPE_CHECKING:
     from jmsish.broker.network.connection import RouterConnection
@@ -28,22 +31,36 @@ def asks_for_user(connection: RouterConnection) -> bool:
 
 
 def check_user(connection: RouterConnection, delivery: Delivery) -> None:
-    """Refusal for a message that says to be another's."""
+    """Refusal for a message that says to be another's, or might say so to others (of a large one: `walk_of`)."""
     user = field_of(delivery, USER_ID, "whose it is")
     if user is not None and user != connection.grant.user.encode():
         raise Refusal(UNAUTHORIZED_ACCESS, "the user-id of the message is not that of its connection")
+    if delivery.complete:
+        with _readable("whose it is"):
+            check_order(delivery.payload, bare_offset(delivery.payload))
 
 
 def field_of(delivery: Delivery, index: int, what: str) -> Any:
     """A field of the properties; Refusal where it cannot be read, or has not come with the beginning of a large one."""
     payload = delivery.payload if delivery.complete else b"".join(delivery.parts or ())
-    try:
+    with _readable(what):
         bare = bare_offset(payload)
         if not delivery.complete and bare >= len(payload):
             raise ValueError(f"the first {len(payload)} octets are annotations")
         return property_at(payload, bare, index)
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    try:
+        yield
     except (IndexError, ValueError) as error:
         raise Refusal(DECODE_ERROR, f"it cannot be read {what}: {error}") from None
+
+
+def walk_of(connection: RouterConnection) -> SectionWalk | None:
+    """What looks at the rest of a large message that a client sends; None where nothing is asked of it."""
+    return SectionWalk() if asks_for_user(connection) else None
 
 
 def check_length(address: str) -> None:
