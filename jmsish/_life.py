@@ -220,6 +220,8 @@ class BrokerLife:
 
     def _sockets(self) -> SocketReactor:
         with self._life:
+            if not self._running:  # as who was just dialling finds it
+                raise IllegalStateError(f"the broker {self._name!r} is stopped")
             if self._reactor is None:
                 caps = self._core.config.caps
                 self._reactor = SocketReactor(

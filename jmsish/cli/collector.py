@@ -67,6 +67,8 @@ class Collector:
         self._floor = self._known = 0
         self._looked = self._used = 0.0
         self._before = gc.get_threshold()
+        self._is_at_all = False
+        """Everything is being looked at: what another thread's collection puts aside meanwhile would not be."""
 
     def __enter__(self) -> Self:
         gc.callbacks.append(self._collected)
@@ -85,7 +87,7 @@ class Collector:
 
     def _collected(self, phase: str, info: dict[str, int]) -> None:
         """By whatever thread the collection came upon."""
-        if phase == "stop" and info["generation"] > 0:
+        if phase == "stop" and info["generation"] > 0 and not self._is_at_all:
             gc.freeze()
 
     def look(self) -> None:
@@ -105,8 +107,13 @@ class Collector:
 
     def _collect_all(self, excess: int) -> None:
         before = sys.getallocatedblocks()
-        gc.unfreeze()
-        found = gc.collect()
+        self._is_at_all = True
+        try:
+            gc.unfreeze()
+            found = gc.collect()
+        finally:
+            self._is_at_all = False
+            gc.freeze()
         freed = before - sys.getallocatedblocks()
         _log.info("%d objects that nothing could reach were found, of %d blocks unexplained", found, excess)
         if freed < excess * FOUND:

@@ -17,7 +17,7 @@ from jmsish.drivers.serving import BrokerDriver, ServerConnection
 from jmsish.drivers.sockets import address_text
 from jmsish.drivers.spans import connect_drivers
 from jmsish.drivers.tls import TlsCodec
-from jmsish.errors import ConnectionLostError
+from jmsish.errors import ConnectionLostError, IllegalStateError
 
 __all__ = ["Dialler"]
 
@@ -122,7 +122,11 @@ class Dialler:
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise ConnectionLostError(f"cannot connect to {peer}: {reason}") from error
-        self._admit(dial, connected, peer, host if url.scheme == "amqps" else None)
+        try:
+            self._admit(dial, connected, peer, host if url.scheme == "amqps" else None)
+        except BaseException:
+            connected.close()
+            raise
 
     def _admit(self, dial: Dial, connected: socket.socket, peer: str, secured: str | None) -> None:
         connected.setblocking(False)
@@ -132,5 +136,7 @@ class Dialler:
             context = self._ssl_context or ssl.create_default_context()
             layer = layer_of(TlsCodec(context, server_hostname=secured), None)
         reactor = self._reactor()
+        if reactor.driver is not self._driver:
+            raise IllegalStateError(f"the broker {self._driver.name!r} was stopped, and started anew")
         outlet = DialledOutlet(reactor, connected, peer, layer, dial.connector)
         reactor.post(partial(reactor.serve, outlet))

@@ -113,6 +113,27 @@ def test_old_rings_are_found_once_they_are_too_much_and_it_is_quiet(time: Time) 
         assert ring() is None
 
 
+def test_a_collection_of_another_thread_in_between_puts_nothing_aside(
+    time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the moment at which everything is to be looked at again and the look."""
+    unfreeze = gc.unfreeze
+
+    def then_another() -> None:
+        unfreeze()
+        gc.collect(1)
+
+    monkeypatch.setattr(gc, "unfreeze", then_another)
+    with Collector(lambda: 0, allowance=FEW * 10) as collector:
+        ring = old_rings()
+        time.pass_(30, 0.01)
+        gc.disable()
+        collector.look()
+        gc.enable()
+        assert ring() is None
+        assert not looked_after(collector)
+
+
 def test_at_many_times_as_much_nobody_waits_for_a_quiet_moment(time: Time) -> None:
     with Collector(lambda: 0, allowance=FEW * 4) as collector:
         ring = old_rings()

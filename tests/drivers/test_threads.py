@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -235,6 +236,40 @@ def test_a_listener_of_a_moment_before_the_stop_does_not_stay_open(monkeypatch: 
         reactor.listen("127.0.0.1", 0)
     assert len(made) == 2
     driver.stop()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_who_was_just_dialling_when_the_broker_stopped_begins_no_thread(
+    monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """Nor does the connection go to the broker that was started anew in its place."""
+    broker = jmsish.EmbeddedBroker("r", config={"router": {"id": "r", "mode": "interior"}})
+    dialled, stopped = threading.Event(), threading.Event()
+    connect = socket.create_connection
+
+    def slowly(*given: object) -> socket.socket:
+        made = connect(*given)  # type: ignore[arg-type]
+        dialled.set()
+        assert stopped.wait(PATIENCE)
+        return made
+
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        broker.start()
+        monkeypatch.setattr(socket, "create_connection", slowly)
+        broker.connector(f"amqp://127.0.0.1:{there.getsockname()[1]}", role="inter-router")
+        assert dialled.wait(PATIENCE)
+        monkeypatch.setattr(socket, "create_connection", connect)
+        peer, _ = there.accept()
+        broker.stop()
+        if again:
+            broker.start()
+            broker.listen()
+        stopped.set()
+        peer.settimeout(PATIENCE)
+        assert peer.recv(100) == b""
+        assert again or broker._reactor is None
+        peer.close()
+        broker.stop()
 
 
 # Interrupts.
