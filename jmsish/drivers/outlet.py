@@ -13,6 +13,7 @@ from jmsish.drivers.layers import LAYER_FAILURES, Layer, name_of, sentence_of
 from jmsish.drivers.loopback import is_loopback
 from jmsish.drivers.portions import Portions
 from jmsish.drivers.serving import BrokerDriver
+from jmsish.drivers.telling import tell_fault
 from jmsish.drivers.transport import LOW_WATER
 from jmsish.drivers.turns import AT_ONCE, Lane
 
@@ -315,10 +316,14 @@ class SocketOutlet:
         return self._layer is not None and self._layer.unread and not self._ended
 
     def _go_on(self) -> None:
-        """Others had their turn meanwhile."""
-        if not self._closed and self._has_unread():
-            self.readable()
-        self._watch()
+        """Others had their turn meanwhile. A fault ends the connection, as one does that comes with new octets."""
+        try:
+            if not self._closed and self._has_unread():
+                self.readable()
+            self._watch()
+        except Exception:
+            tell_fault(_log, "a fault met %s", self)
+            self.close()
 
     def readable(self) -> None:
         share = None if self._lane is None else self._lane.share  # None again, by another thread, once it has gone

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from time import monotonic, time
 from types import FrameType
@@ -21,7 +22,8 @@ from jmsish.drivers.callbacks import CallbackThread
 from jmsish.drivers.frame_trace import _Trace
 from jmsish.drivers.listener import SocketReactor
 from jmsish.drivers.serving import BrokerDriver
-from jmsish.errors import IllegalStateError, ResourceAllocationError
+from jmsish.drivers.websocket import ServerWebSocket
+from jmsish.errors import ConnectionLostError, IllegalStateError, ResourceAllocationError
 
 from .calls import begin
 from .conftest import PATIENCE, Wire
@@ -217,6 +219,31 @@ def test_a_fault_with_one_who_comes_does_not_end_the_listening(tcp: Wire) -> Non
     with pytest.raises(Exception):  # noqa: B017, PT011 - it is closed, by whichever end
         tcp.connect()
     assert not other.closed and answers(tcp)
+
+
+def test_a_fault_in_a_later_portion_of_a_read_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not read any more meanwhile, and nobody would hear of it again."""
+    receive = ServerWebSocket.receive
+
+    def fail(codec: ServerWebSocket, data: bytes) -> bytes:
+        if not data:
+            raise TypeError("a fault of the library's")
+        return receive(codec, data)
+
+    wire = Wire("ws")
+    try:
+        monkeypatch.setattr(ServerWebSocket, "receive", fail)
+        victim = wire.connect()
+        layer = victim._layer  # type: ignore[attr-defined]
+        for _ in range(100):
+            layer.send(b"echo well\n")
+        with suppress(ConnectionLostError):
+            victim.send(b"echo well\n")
+            while victim.recv(PATIENCE):
+                pass
+        assert answers(wire)
+    finally:
+        wire.stop()
 
 
 def test_a_listener_of_a_moment_before_the_stop_does_not_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
