@@ -24,7 +24,7 @@ from jmsish.drivers.alertness import Alertness
 from jmsish.drivers.layers import LAYER_FAILURES, Layer, kind_of, layer_of, name_of, sentence_of, step_of
 from jmsish.drivers.proxy import ProxyFailure, ProxyTunnel
 from jmsish.drivers.tls import TlsCodec, TlsFailure
-from jmsish.drivers.transport import LayerLost, SendBlocked
+from jmsish.drivers.transport import InputFirst, LayerLost, SendBlocked
 from jmsish.drivers.wakeup import Wakeup
 from jmsish.drivers.websocket import WebSocketCodec
 from jmsish.errors import ConnectionLostError
@@ -153,6 +153,7 @@ class SocketTransport:
         "_poll",
         "_reading",
         "_socket",
+        "_stalled",
         "_unsent",
         "_view",
         "_wakeup",
@@ -180,7 +181,8 @@ class SocketTransport:
         self._layer: Layer | None = None
         self._order = threading.Lock()  # a leaf, with a layer only: who takes octets from it writes them
         self._early = b""  # came with the last octets of the handshake
-        self._unsent = b""  # what was left when a deadline passed
+        self._unsent: bytes | memoryview = b""  # what was left when a deadline passed
+        self._stalled = 0.0  # since when the peer takes nothing, if it does not
         self._ended = False
         self._closed = False
         self._interrupted = False
@@ -197,17 +199,15 @@ class SocketTransport:
 
     # Sending.
 
-    def send(self, data: bytes, deadline: float | None = None) -> None:
+    def send(self, data: bytes, deadline: float | None = None, listening: bool = False) -> None:
         self._writing = True
         try:
             if self._closed:
                 raise ConnectionLostError(f"the connection to {self.peer} is closed")
             if self._layer is not None:
-                self._send_through(self._layer, data, deadline)
+                self._send_through(self._layer, data, deadline, listening)
                 return
-            if self._unsent:
-                data, self._unsent = self._unsent + data, b""
-            self._write(data, deadline)
+            self._write(self._behind_unsent(data), deadline, listening)
         except LAYER_FAILURES as failure:
             text = f"the connection to {self.peer} failed: {sentence_of(failure)}"
             raise ConnectionLostError(text) from failure
@@ -216,20 +216,25 @@ class SocketTransport:
             if self._closed:
                 self._release()
 
-    def _send_through(self, layer: Layer, data: bytes, deadline: float | None) -> None:
-        layer.send(data)
+    def _behind_unsent(self, data: bytes) -> bytes | memoryview:
+        """With what was left before in front of it."""
+        left, self._unsent = self._unsent, b""
+        if not left:
+            return data
+        return b"".join((left, data)) if data else left
+
+    def _send_through(self, layer: Layer, data: bytes, deadline: float | None, listening: bool) -> None:
+        if data:
+            layer.send(data)
         while layer.has_output or self._unsent:
             with self._order:
-                data = layer.take()
-                if self._unsent:
-                    data, self._unsent = self._unsent + data, b""
-                self._write(data, deadline)
+                self._write(self._behind_unsent(layer.take()), deadline, listening)
 
     def _answer(self, layer: Layer) -> None:
         """What the layer itself has to say to what came, by the thread that reads, as far as the socket takes it."""
         while layer.has_output and self._order.acquire(False):
             try:
-                self._unsent += layer.take()
+                self._unsent = self._behind_unsent(layer.take())
                 with suppress(BlockingIOError):
                     self._unsent = self._unsent[self._socket.send(self._unsent, socket.MSG_DONTWAIT) :]
             except OSError:
@@ -237,34 +242,42 @@ class SocketTransport:
             finally:
                 self._order.release()
 
-    def _write(self, data: bytes, deadline: float | None = None) -> None:
+    def _write(self, data: bytes | memoryview, deadline: float | None = None, listening: bool = False) -> None:
         try:
             try:
                 sent = self._socket.send(data, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 sent = 0
+            if sent:
+                self._stalled = 0.0
             if sent < len(data):
-                self._write_slowly(memoryview(data)[sent:], deadline)
+                self._write_slowly(memoryview(data)[sent:], deadline, listening)
         except OSError as error:
             if self._closed:
                 raise ConnectionLostError(f"the connection to {self.peer} was closed while sending") from error
             raise ConnectionLostError(f"the connection to {self.peer} failed: {_reason(error)}") from error
 
-    def _write_slowly(self, data: memoryview, deadline: float | None) -> None:
+    def _write_slowly(self, data: memoryview, deadline: float | None, listening: bool) -> None:
         """The peer, or the network, does not take it all at once: wait as long as it goes forward, to the deadline."""
-        writable = select.poll()
-        writable.register(self._socket, select.POLLOUT)
+        waiting = select.poll()
+        waiting.register(self._socket, select.POLLOUT | (select.POLLIN if listening else 0))
+        self._stalled = self._stalled or monotonic()
         while data:
-            left = self.stall_timeout if deadline is None else min(self.stall_timeout, deadline - monotonic())
-            if not writable.poll(max(left, 0.0) * 1000):
-                if left < self.stall_timeout:
-                    self._unsent = bytes(data)
-                    raise SendBlocked
+            now = monotonic()
+            stall = self._stalled + self.stall_timeout - now
+            left = stall if deadline is None else min(stall, deadline - now)
+            ready = waiting.poll(max(left, 0.0) * 1000)
+            if not ready and left == stall:
                 raise TimeoutError(f"the peer has taken nothing for {self.stall_timeout:g} s")
+            if not ready or ready[0][1] == select.POLLIN:
+                self._unsent = data
+                raise InputFirst if ready else SendBlocked
             try:
                 data = data[self._socket.send(data, socket.MSG_DONTWAIT) :]
+                self._stalled = monotonic()
             except BlockingIOError:
                 pass
+        self._stalled = 0.0
 
     # Receiving.
 

@@ -75,7 +75,7 @@ class StandbyReader(PassingTime):
         """The future's result."""
         raise NotImplementedError
 
-    def flush(self, deadline: float | None = None) -> None:
+    def flush(self, deadline: float | None = None, listening: bool = False) -> None:
         """Write what the core has to say."""
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ class StandbyReader(PassingTime):
                 now = self.time()
                 if self._reader or now - self._last_read < QUIET:
                     if now - self._last_flush >= QUIET:
-                        self.flush()
+                        self.flush(listening=True)
                     self._rest()
                     continue
                 self._standing_by = True
@@ -109,7 +109,7 @@ class StandbyReader(PassingTime):
                 finally:
                     self._standing_by = False
                     self._step_back()
-                self.flush()
+                self.flush(listening=True)
             self.flush()
         except Exception as fault:
             tell_fault(log, "a fault inside the client ends the connection to %s", self.transport.peer)

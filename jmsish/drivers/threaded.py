@@ -6,6 +6,8 @@ code.  There is no I/O thread in the way of a message:
 * A thread that has something to say runs the core under the lock, takes the output and writes it itself.  The flag
   `_sending` (written under the lock) lets one thread write at a time, which keeps the order of the octets; another one
   leaves its output in the core and returns, because the writer looks again after each write.
+* Whoever reads, and the standby reader, does not wait to write while there is something to read: the peer may wait for
+  that (`InputFirst`).  What is left of the write goes before what is written next.
 * A thread that waits for a future takes the mark `_reader` and reads the transport itself, feeds the core, and wakes
   those whose future came true by it.  Other waiting threads sleep on a lock of their own.  When the reader has what it
   wants, it wakes one of them to read on: one, never all.
@@ -33,7 +35,7 @@ from jmsish.drivers.callbacks import CallbackThread
 from jmsish.drivers.core import COALESCE_OCTETS, COALESCE_SECONDS, ClientCore, Steps
 from jmsish.drivers.forks import living
 from jmsish.drivers.standby import TICK, Connect, StandbyReader, Wait, packet_of, release
-from jmsish.drivers.transport import LayerLost, SendBlocked, Transport
+from jmsish.drivers.transport import InputFirst, LayerLost, SendBlocked, Transport
 from jmsish.errors import ConnectionLostError, JMSError, OperationTimeoutError, ResourceAllocationError
 
 T = TypeVar("T")
@@ -204,7 +206,10 @@ class ThreadedDriver(StandbyReader):
                 transport = self.transport
                 left = self._time_left(deadline, now)
             if left > 0:
-                self.flush()
+                try:
+                    self.flush(deadline, listening=True)
+                except OperationTimeoutError:
+                    pass  # whoever waits looks at the time
             data = self._recv(transport, 0 if self.core.offline and self._is_away() else left)
         finally:
             try:
@@ -290,8 +295,11 @@ class ThreadedDriver(StandbyReader):
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def flush(self, deadline: float | None = None) -> None:
+    def flush(self, deadline: float | None = None, listening: bool = False) -> None:
         """Write what the core has to say, unless another thread is writing: that one then writes ours too.
+
+        ``listening`` is for a thread that is to read, and so does not wait to write while there is something to read:
+        the peer may take nothing until it is rid of that.
 
         Raises `OperationTimeoutError` when the peer has not taken all of it at the deadline; who writes next goes on.
         """
@@ -312,16 +320,18 @@ class ThreadedDriver(StandbyReader):
                     if not (data or self._blocked):
                         self._sending = mine = False
                         return
-                transport.send(data, self._real(deadline))
+                transport.send(data, self._real(deadline), listening)
                 if transport is not self.transport:
                     mine = False
                     continue
                 self._blocked = False
                 self._last_flush = self.time()
-        except SendBlocked:
+        except SendBlocked as blocked:
             if transport is self.transport:
                 self._blocked = True
                 self._sending = False
+            if isinstance(blocked, InputFirst):
+                return
             raise OperationTimeoutError(f"{self.transport.peer} takes no more octets: not all is written") from None
         except BaseException as error:
             if not mine:

@@ -20,7 +20,7 @@ from typing import Protocol
 from jmsish.drivers.telling import tell_fault
 from jmsish.errors import ConnectionLostError
 
-__all__ = ["Nowhere", "Outlet", "PipeEnd", "SendBlocked", "Transport", "wake_all"]
+__all__ = ["InputFirst", "Nowhere", "Outlet", "PipeEnd", "SendBlocked", "Transport", "wake_all"]
 
 _log = logging.getLogger("jmsish.drivers")
 
@@ -32,6 +32,10 @@ LOW_WATER = 1 << 18
 
 class SendBlocked(Exception):
     """The peer did not take all octets by the deadline; those left go in front of what is sent next."""
+
+
+class InputFirst(SendBlocked):
+    """Nor yet, and there is something to be read, which it may wait for us to take."""
 
 
 class LayerLost(ConnectionLostError):
@@ -53,10 +57,11 @@ class Transport(Protocol):
     def taken(self) -> bool:
         """Whether the last reading took octets off the wire: if it was interrupted then, they are lost."""
 
-    def send(self, data: bytes, deadline: float | None = None) -> None:
+    def send(self, data: bytes, deadline: float | None = None, listening: bool = False) -> None:
         """Hand all of ``data`` over, in order; what the peer answers at once may be there when it returns.
 
-        Raises :class:`SendBlocked` when the deadline (monotonic) passes first.
+        Raises :class:`SendBlocked` when the deadline (monotonic) passes first, and where the sender is the one to read,
+        which is ``listening``, :class:`InputFirst` when it has to wait and there is something to read.
         """
 
     def recv(self, timeout: float | None = None) -> bytes:
@@ -119,7 +124,7 @@ class Nowhere:
     def __init__(self, peer: str) -> None:
         self.peer = peer
 
-    def send(self, data: bytes, deadline: float | None = None) -> None:
+    def send(self, data: bytes, deadline: float | None = None, listening: bool = False) -> None:
         raise ConnectionLostError(f"there is no connection to {self.peer}")
 
     def recv(self, timeout: float | None = None) -> bytes:
@@ -187,7 +192,7 @@ class PipeEnd:
 
     # The client's face.
 
-    def send(self, data: bytes, deadline: float | None = None) -> None:
+    def send(self, data: bytes, deadline: float | None = None, listening: bool = False) -> None:
         if self._closed:
             raise ConnectionLostError(f"the connection to {self.peer} is closed")
         if self._ended:

@@ -16,9 +16,10 @@ import pytest
 import jmsish
 from jmsish import DeliveryMode, aio
 from jmsish.drivers.sockets import SocketTransport, connect_tcp
-from jmsish.drivers.transport import SendBlocked
+from jmsish.drivers.transport import InputFirst, SendBlocked
+from tests.relay import DOWN, UP, Relay
 
-from .calls import PATIENCE, prompt, queue_of
+from .calls import PATIENCE, begin, prompt, queue_of
 from .mute import MutableProxy
 from .reach import broker, proxy  # noqa: F401
 
@@ -57,6 +58,85 @@ def test_what_was_left_at_a_deadline_goes_in_front_of_the_next(pair: tuple[Socke
     transport.send(b"end", None)
     reader.join(PATIENCE)
     assert bytes(read) == said + b"behind it" + b"end"
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_who_is_to_read_does_not_wait_to_write_while_there_is_something_to_read(
+    pair: tuple[SocketTransport, socket.socket], is_first: bool
+) -> None:
+    """Whether it is there already or comes while it waits."""
+    transport, peer = pair
+    said = bytes(1 << 24)
+    if is_first:
+        peer.sendall(b"hello")
+    else:
+        with pytest.raises(SendBlocked):
+            transport.send(said, monotonic())
+        threading.Timer(0.05, peer.sendall, [b"hello"]).start()
+    with pytest.raises(InputFirst):
+        transport.send(said if is_first else b"", None, True)
+    assert transport.recv(PATIENCE) == b"hello"
+    with pytest.raises(SendBlocked):
+        transport.send(b"", monotonic() + 0.01, True)
+    read = begin(lambda: _read(peer, len(said)))
+    transport.send(b"", None, True)
+    assert read.result(PATIENCE) == said
+
+
+def _read(peer: socket.socket, size: int) -> bytes:
+    read = bytearray()
+    while len(read) < size:
+        read.extend(peer.recv(1 << 20))
+    return bytes(read)
+
+
+class Full(Relay):
+    """After `stall` it takes nothing of the client until that has taken so many octets of the broker's."""
+
+    def __init__(self, port: int, octets: int) -> None:
+        self._goes = threading.Event()
+        self._goes.set()
+        self.left = octets
+        super().__init__(("127.0.0.1", port))
+
+    def stall(self) -> None:
+        self._goes.clear()
+
+    def relay(self, source: socket.socket, sink: socket.socket, way: str) -> None:
+        while octets := source.recv(65536):
+            if way == UP:
+                assert self._goes.wait(3 * PATIENCE)
+            sink.sendall(octets)
+            if way == DOWN:
+                self.left -= len(octets)
+                if self.left < 0:
+                    self._goes.set()
+
+
+def test_a_blocked_client_reads_though_nobody_waits(broker: jmsish.EmbeddedBroker) -> None:
+    """The broker takes no more input from one who takes none of its output; each would wait for the other."""
+    piece, count = bytes(200_000), 80
+    relay = Full(broker.listen().port, count * len(piece))
+    connection = jmsish.connect(relay.url, send_timeout=0.1, prefetch=2 * count)
+    session = connection.create_session()
+    consumer = session.create_consumer(jmsish.Queue("in"))
+    producer = connection.create_session().create_producer(jmsish.Queue("out"))
+    consumer.receive_no_wait()
+    relay.stall()
+    with pytest.raises(jmsish.OperationTimeoutError):
+        producer.send(bytes(24_000_000))
+    with jmsish.connect(broker.url) as other:
+        filling = other.create_session().create_producer(jmsish.Queue("in"))
+        for _ in range(count):
+            filling.send(piece)
+        taken = begin(lambda: relay._goes.wait(PATIENCE))
+        assert taken.result(2 * PATIENCE)
+    assert all(consumer.receive(timeout=PATIENCE) is not None for _ in range(count))
+    patient(connection)
+    producer.send("after it")
+    assert broker.queue("out").depth == 2
+    prompt(connection.close)
+    relay.close()
 
 
 def fill(producer: jmsish.MessageProducer, **arguments: Any) -> tuple[int, jmsish.OperationTimeoutError]:

@@ -303,7 +303,7 @@ class Interrupting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def send(self, data: bytes, deadline: float | None = None) -> None:
+    def send(self, data: bytes, deadline: float | None = None, listening: bool = False) -> None:
         raise KeyboardInterrupt
 
 

@@ -75,7 +75,7 @@ class Wiretap:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.transport, name)
 
-    def send(self, data: bytes, deadline: float | None = None) -> None:
+    def send(self, data: bytes, deadline: float | None = None, listening: bool = False) -> None:
         self._sent.feed(data)
         self.transport.send(data)
 
