@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jmsish._facade import PATIENCE, back_off
 from jmsish.aio.exclusive import INSIDE
 from jmsish.client.consumer import ClientConsumer
+from jmsish.drivers.callback_task import is_cancelled
 from jmsish.drivers.telling import tell_fault
 from jmsish.engine.delivery import Delivery
 from jmsish.errors import IllegalStateError, JMSError
@@ -102,7 +103,7 @@ class ListenerTask:
         try:
             await self._call(listener, self._session._message(delivery))
         except asyncio.CancelledError:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             tell_fault(log, "a listener of %s awaited what was cancelled", consumer.destination)
             return await driver.run(core.listener_failed())
@@ -148,10 +149,3 @@ class ListenerTask:
             await driver.wait(core.ending, core.connection.now + seconds)
         except JMSError:
             return
-
-
-def _is_cancelled() -> bool:
-    """Whether it is this task that somebody cancelled, and not just something it awaited (Python 3.10 does not say)."""
-    task = asyncio.current_task()
-    cancelling = getattr(task, "cancelling", None)
-    return cancelling is None or cancelling() > 0

@@ -107,7 +107,7 @@ class ClientConnection(Continuity):
         self._at_hand: list[tuple[Any, ...]] = []
         """What is being acted on: where that is broken off, some outcomes in it are not told yet."""
         self._named = 0
-        self._settling: dict[Link, Future[None]] = {}
+        self._settling: dict[Link, list[Future[None]]] = {}
 
     # -- bytes and time --------------------------------------------------------------------------------------------
 
@@ -300,9 +300,8 @@ class ClientConnection(Continuity):
             for delivery in event[2] if event[0] == events.DISPOSED else ():
                 if delivery.context is not None and delivery.link.is_sender:
                     self.resolve(delivery, unknown_outcome(error))
-        for waiting in self._settling.values():
+        for waiting in self.take_settling():
             fail(waiting, error)
-        self._settling.clear()
         self.own_session.fail(error)
         for future in (self.authenticated, self.opened, self.online, self.dialling):
             fail(future, error)
@@ -436,6 +435,7 @@ class ClientConnection(Continuity):
                 self.engine.open()
             self.engine.close()
             yield self.shut, self.close_deadline()
+            self.own_session.let_go()
         elif first is not None and first is not self.failure:
             raise first
 

@@ -23,7 +23,7 @@ class Outcomes:
 
     calls: list[tuple[Callable[..., Any], tuple[Any, ...]]]
     failure: JMSError | None
-    _settling: dict[Link, Future[None]]
+    _settling: dict[Link, list[Future[None]]]
 
     def close_deadline(self) -> float | None:
         """Until when a close may wait."""
@@ -68,21 +68,30 @@ class Outcomes:
         """Wait until nothing sent on `link` is without its outcome, but for those that nobody waits for any more."""
         if _unanswered(link):
             waiting: Future[None] = Answer()
-            self._settling[link] = waiting
+            self._settling.setdefault(link, []).append(waiting)
             try:
                 yield waiting, self.close_deadline()
             finally:
-                self._settling.pop(link, None)
+                self._leave_settling(link, waiting)
+
+    def _leave_settling(self, link: Link, waiting: Future[None]) -> None:
+        """One close less waits for the outcomes on `link`: those of a producer and of its session may at once."""
+        others = self._settling.get(link, [])
+        if waiting in others:
+            others.remove(waiting)
+            if not others:
+                del self._settling[link]
 
     def take_settling(self) -> list[Future[None]]:
         """Who waits in `outcomes_of`; they are the caller's to wake."""
-        waiting = list(self._settling.values())
+        waiting = [each for those in self._settling.values() for each in those]
         self._settling.clear()
         return waiting
 
     def _check_settled(self, link: Link) -> None:
         if link in self._settling and not _unanswered(link):
-            settle(self._settling.pop(link))
+            for waiting in self._settling.pop(link):
+                settle(waiting)
 
     def give_up(self, outcome: Future[Any]) -> None:
         """Whoever waited for this outcome does not any more: it timed out, or was cancelled."""
@@ -99,7 +108,8 @@ class Outcomes:
             if delivery.context is not None:
                 self.resolve(delivery, unknown_outcome(cause))
         for link in [link for link in self._settling if link.session is session]:
-            fail(self._settling.pop(link), cause)
+            for waiting in self._settling.pop(link):
+                fail(waiting, cause)
 
     def lose_unsent(self, deliveries: Iterable[Delivery], cause: JMSError) -> None:
         """What a link gave up before all of it was written: the broker has not got it, and never will."""

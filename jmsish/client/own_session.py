@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jmsish.client.answers import Answer
 from jmsish.client.procedures import Procedure, fail, settle
 from jmsish.engine.outcomes import AmqpError
-from jmsish.errors import InvalidDestinationError, JMSError, error_for
+from jmsish.errors import IllegalStateError, InvalidDestinationError, JMSError, error_for
 
 if TYPE_CHECKING:
     from jmsish.client.connection import ClientConnection
@@ -122,6 +122,13 @@ class OwnSession:
         links, self.links = self.links, set()
         for link in links:
             link.interrupted(broken)
+
+    def let_go(self) -> None:
+        """The connection was closed, and all of this with it: who waits to delete something has what was wanted."""
+        links, self.links = self.links, set()
+        for link in links:
+            settle(link.detached)
+            link.fail(IllegalStateError("the connection is closed"))
 
     def fail(self, error: JMSError) -> None:
         links, self.links = self.links, set()

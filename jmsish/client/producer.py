@@ -98,7 +98,7 @@ class ClientProducer(Reattaching):
         """Send now if nothing stands in the way; False when `send` has to wait for credit or a transaction first."""
         link = self.link
         session = self.session
-        if link is None:
+        if link is None or self.closed:
             return False
         # First of all: what the broker will not take needs no credit and no transaction to be refused.
         limit = link.remote_max_message_size

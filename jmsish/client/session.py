@@ -419,6 +419,8 @@ class ClientSession:
 
     def leave(self, party: ClientConsumer | ClientProducer, detached: Future[None]) -> Procedure[None]:
         """Wait until the broker has detached a link that closes; a loss meanwhile is known to it."""
+        if self.ended.done():
+            return  # the link went with the session
         self.leaving[detached] = party
         try:
             yield detached, self.connection.close_deadline()
@@ -447,6 +449,7 @@ class ClientSession:
     def _close(self) -> Procedure[None]:
         """Give everything back, roll back what is open, end the AMQP session (docs/transacted-session.md)."""
         if self.closed:
+            yield from self.until_ended()
             return
         self.begin_close()
         self.closed = True
@@ -461,8 +464,18 @@ class ClientSession:
                     self.connection.subscriptions.leave(consumer)
             if self.engine_session.engine.mute:
                 settle(self.ended)  # the connection is lost, and the session with it
-            yield self.ended, self.connection.close_deadline()
+            try:
+                yield self.ended, self.connection.close_deadline()
+            finally:
+                self._let_go()
         self.connection.sessions.discard(self)
+
+    def _let_go(self) -> None:
+        """Its links went with the session, so nobody waits for what they would answer to a close beside this one."""
+        for detached in list(self.leaving):
+            settle(detached)
+        for consumer in [*self.consumers, *self.lingering]:
+            settle(consumer.drained)
 
     def until_ended(self) -> Procedure[None]:
         """Wait for the end of a session that is being closed, by whomever; once it is closed there is nothing to do."""

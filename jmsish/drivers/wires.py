@@ -87,14 +87,16 @@ class PipeWire:
             self._driver.receive(data)
 
     def close(self) -> None:
-        self._pipe.set_reader(None)
-        self._pipe.close()
+        self.abandon()
+        if not self.retired:
+            self._driver.receive_eof(None)  # as of a socket: nobody waits for what does not come any more
 
     async def closed(self) -> None:
         """It is, at once."""
 
     def abandon(self) -> None:
-        self.close()  # a pipe may be closed by anybody at any time
+        self._pipe.set_reader(None)
+        self._pipe.close()  # a pipe may be closed by anybody at any time
 
     def cut(self) -> None:
         self._pipe.close()
