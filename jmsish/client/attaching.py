@@ -31,7 +31,7 @@ def join(consumer: ClientConsumer) -> Procedure[None]:
     yield from authorised(session.connection, address_of(consumer))
     if session.siblings(consumer) and not consumer.browsing:
         yield from _make_room(consumer)
-    yield from session.connection.until_online()
+    yield from session.connection.until_online(party=session)
     consumer.rename(session.connection.temporary.current(consumer.destination))
     session.check()  # what was waited for came, and may have been the last thing that came
     session.enroll(consumer)
@@ -39,7 +39,8 @@ def join(consumer: ClientConsumer) -> Procedure[None]:
         with attaching("no consumer"):
             attach_consumer(consumer)
         yield consumer.attached, session.connection.request_deadline()
-        yield from session.connection.until_online()  # what is done from now on is nothing of the time before
+        # What is done from now on is nothing of the time before.
+        yield from session.connection.until_online(party=session)
     except BaseException:
         if consumer.is_granted:  # cancelled in the moment in which it came: messages may be on their way already
             yield from consumer.close()

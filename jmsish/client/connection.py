@@ -429,6 +429,7 @@ class ClientConnection(Continuity):
         self.closed = True
         settle(self.leaving)
         if self.offline:
+            fail(self.online, IllegalStateError("the connection is closed"))
             self.engine.close()
         elif self.failure is None:
             if not self.opening:

@@ -18,7 +18,7 @@ from jmsish.client.credit import LATE_ANSWER, CreditWindow, line_up
 from jmsish.client.links import attach_consumer
 from jmsish.client.procedures import Procedure, fail, settle, silenced
 from jmsish.client.reattaching import Reattaching
-from jmsish.client.waiting import waits_to_receive
+from jmsish.client.waiting import Waiting, until_ready, waits_to_receive
 from jmsish.engine.codec import Reader
 from jmsish.engine.conditions import MESSAGE_SIZE_EXCEEDED
 from jmsish.engine.outcomes import RELEASED, AmqpError
@@ -41,7 +41,7 @@ UNREAD_ON_FAILURE = frozenset({AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK, Ac
 """Where a body of the wrong type leaves its message unread."""
 
 
-class ClientConsumer(CreditWindow, Reattaching):
+class ClientConsumer(CreditWindow, Reattaching, Waiting):
     """One consumer (or browser) of a session."""
 
     def __init__(
@@ -210,14 +210,14 @@ class ClientConsumer(CreditWindow, Reattaching):
         None when `deadline` passes, when the consumer closes, or, with `wait` false, when the broker has nothing.
         """
         connection = self.session.connection
-        if not (yield from self._ready(deadline, wait)):
+        if not (yield from until_ready(self, deadline, wait)):
             return None
         self.check()
         self.session.end_reading()
         while True:
             if self.closing:
                 return None
-            if not (yield from self._ready(deadline, wait)):
+            if not (yield from until_ready(self, deadline, wait)):
                 return None
             if connection.started:
                 delivery = self._next(read)
@@ -254,26 +254,6 @@ class ClientConsumer(CreditWindow, Reattaching):
             self.demand = False
         return True
 
-    def _ready(self, deadline: float | None, wait: bool) -> Procedure[bool]:
-        """A transaction, and, for one that does not wait, a connection to ask; false when the deadline passed.
-
-        While the connection is lost a receive waits as long as it was told to.
-        """
-        connection = self.session.connection
-        while True:
-            try:
-                if not wait:
-                    yield from connection.until_online()
-                yield from self.session.ready_to_consume(deadline if wait else None)
-                return True
-            except OperationTimeoutError:
-                if not wait:
-                    raise
-                if deadline is not None and connection.now >= deadline:
-                    return False
-                if not connection.offline:
-                    raise
-
     def _ask(self) -> Procedure[None]:
         """Make sure that the broker may send us something: take back what siblings have not read, grant credit."""
         hoarders = [c for c in self.session.siblings(self) if c.buffer and not c.listening]
@@ -297,7 +277,7 @@ class ClientConsumer(CreditWindow, Reattaching):
                 is_doubtful, self.used_up = self.used_up and connection.profile.answers_drains_late, False
                 yield from self._drain()
                 if self.renewed and not self.closing:
-                    yield from connection.until_online()
+                    yield from connection.until_online(party=self)
                     self.renewed = False
                     continue
                 if self.closing or not connection.started:
@@ -329,7 +309,12 @@ class ClientConsumer(CreditWindow, Reattaching):
                 if self._is_new(delivery):
                     return delivery
                 continue
-            yield from self.session.connection.until_online()
+            try:
+                yield from self.session.connection.until_online(party=self)
+            except IllegalStateError:
+                if not self.closing:
+                    raise
+                break
             self.replenish()
             yield from self._drain()
             if not (self.buffer or self.renewed or self.failure is not None):
@@ -369,6 +354,10 @@ class ClientConsumer(CreditWindow, Reattaching):
         if not self.browsing:
             link.stream_from = self.session.connection.options.stream_threshold or 0
         self.replenish()
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.closing
 
     @property
     def is_granted(self) -> bool:
@@ -438,11 +427,13 @@ class ClientConsumer(CreditWindow, Reattaching):
         waiter, self.waiter = self.waiter, None
         for future in (self.attached, drained, waiter, self.detached):
             fail(future, error)
+        self.look_again()
         self.session.prompt()
 
     def begin_close(self) -> None:
         """From now on nothing is handed over; a blocked receive returns nothing (scenario 99)."""
         self.closing = True
+        self.look_again()
         waiter, self.waiter = self.waiter, None
         settle(waiter)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jmsish.client.answers import Answer
 from jmsish.client.interruption import interrupt
 from jmsish.client.outcomes import Outcomes
-from jmsish.client.procedures import Interrupted, Procedure
+from jmsish.client.procedures import Interrupted, Procedure, settle
 from jmsish.client.restoring import Dial, reconnect
 from jmsish.engine.engine import Engine
 from jmsish.errors import JMSError
@@ -17,6 +17,7 @@ from jmsish.errors import JMSError
 if TYPE_CHECKING:
     from jmsish.client.connection import ClientConnection
     from jmsish.client.reconnection import Reconnection
+    from jmsish.client.waiting import Waiting
     from jmsish.engine.performatives import Open
     from jmsish.options import ConnectionOptions, ConnectionTarget
 
@@ -104,15 +105,27 @@ class Continuity(Outcomes):
         """What the driver runs while the connection is offline."""
         return reconnect(self._whole)
 
-    def until_online(self, deadline: float | None = None) -> Procedure[None]:
-        """Wait for a connection that is offline, at most `request_timeout` seconds or to the deadline given."""
+    def until_online(self, deadline: float | None = None, party: Waiting | None = None) -> Procedure[None]:
+        """Wait for a connection that is offline, at most `request_timeout` seconds or to the deadline given.
+
+        For whose sake: a session or consumer that closes meanwhile waits no longer, and `IllegalStateError` is raised.
+        """
         while self.offline:
+            back = self.online if party is None else party.until_back()
             self.waiting_online += 1
             try:
-                yield self.online, self.request_deadline() if deadline is None else deadline
+                yield back, self.request_deadline() if deadline is None else deadline
             finally:
                 self.waiting_online -= 1
             self.check()
+
+    def come_back(self) -> None:
+        """The connection stands: whoever waited for that goes on."""
+        self.offline = False
+        settle(self.online)
+        for session in self._whole.sessions:
+            for party in (session, *session.consumers):
+                party.look_again()
 
     @property
     def _whole(self) -> ClientConnection:

@@ -219,7 +219,7 @@ class ClientProducer(Reattaching):
     def attach(self) -> Procedure[None]:
         """Attach the link; without a relay an anonymous producer needs none of its own."""
         self.session.check()
-        yield from self.session.connection.until_online()
+        yield from self.session.connection.until_online(party=self.session)
         yield from authorised(self.session.connection, address_of(self))
         self.session.check()
         if self.destination is not None:
@@ -232,7 +232,8 @@ class ClientProducer(Reattaching):
             with attaching("no producer"):
                 attach_producer(self, self.destination)
             yield self.attached, self.session.connection.request_deadline()
-            yield from self.session.connection.until_online()  # a send from now on is none of the time before
+            # A send from now on is none of the time before.
+            yield from self.session.connection.until_online(party=self.session)
         except BaseException:
             self.closed = True
             self.session.producers.remove(self)

@@ -71,8 +71,7 @@ def reconnect(connection: ClientConnection) -> Procedure[None]:
         attempts = plan.attempts + 1
         first = not plan.ever_stood
         plan.restored(connection.now)
-        connection.offline = False
-        settle(connection.online)
+        connection.come_back()
         if not first:
             connection.tell(ConnectionRestored(connection.peer, attempts))
 

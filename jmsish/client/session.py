@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from jmsish.client.answers import Answer
 from jmsish.client.attaching import join
+from jmsish.client.ending import close_session
 from jmsish.client.ledger import ClientLedger
 from jmsish.client.procedures import Procedure, fail, settle, silenced
-from jmsish.client.transaction import NONE, TransactionController
-from jmsish.client.waiting import waits_in
+from jmsish.client.transaction import TransactionController
+from jmsish.client.waiting import Waiting, waits_in
 from jmsish.engine.outcomes import AmqpError
 from jmsish.errors import (
-    ConnectionLostError,
     IllegalStateError,
     JMSError,
     OperationTimeoutError,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from jmsish.engine.session import EngineSession
 
 
-class ClientSession:
+class ClientSession(Waiting):
     """One JMS session over one AMQP session."""
 
     restoring = False
@@ -76,10 +76,16 @@ class ClientSession:
         self.ending: Future[None] = Answer()
         """Done as soon as the session begins to close or has failed."""
         self.closing = False
+        self._leaves = False
+        """It closes, and no listener runs for which anything is waited for."""
         self.closed = False
         self.reading: ArrivingBody | None = None
         """What was handed over before it had arrived whole, and is being read."""
         self.failure: JMSError | None = None
+
+    @property
+    def is_leaving(self) -> bool:
+        return self._leaves
 
     # -- state -----------------------------------------------------------------------------------------------------
 
@@ -163,6 +169,7 @@ class ClientSession:
         fail(self.begun, error)
         settle(self.ended)
         settle(self.ending)
+        self.look_again()
         self.prompt()
 
     def lose_transaction(self, error: JMSError) -> None:
@@ -289,12 +296,12 @@ class ClientSession:
             raise IllegalStateError("the session is not transacted: commit and rollback need transacted=True")
         return self.controller
 
-    def ready_to_consume(self, deadline: float | None = None) -> Procedure[None]:
+    def ready_to_consume(self, deadline: float | None = None, party: Waiting | None = None) -> Procedure[None]:
         """A transacted hand-over needs a transaction to enlist in; it is waited for, not beyond the deadline."""
         self.check()
         controller = self.controller
         if controller is not None and controller.accepted is None and controller.broken is None:
-            yield from controller.ready(deadline)
+            yield from controller.ready(deadline, party)
 
     def commit(self) -> Procedure[None]:
         """Discharge the transaction; see docs/transacted-session.md for the order of the steps.
@@ -433,6 +440,8 @@ class ClientSession:
         With `listening` a listener runs, whose sends may wait on until it returns (jms rule 35).
         """
         self.closing = True
+        self._leaves = not listening
+        self.look_again()
         for consumer in self.consumers:
             consumer.begin_close()
         for producer in () if listening else self.producers:
@@ -444,58 +453,9 @@ class ClientSession:
 
     def close(self) -> Procedure[None]:
         """Close the session; on a lost connection silently."""
-        return silenced(self._close(), lambda: self.failure is not None)
-
-    def _close(self) -> Procedure[None]:
-        """Give everything back, roll back what is open, end the AMQP session (docs/transacted-session.md)."""
-        if self.closed:
-            yield from self.until_ended()
-            return
-        self.begin_close()
-        self.closed = True
-        for producer in self.producers:
-            producer.lose_kept(ConnectionLostError("the session was closed while its connection was lost"))
-        if self.failure is None:
-            try:
-                yield from self._give_all_back()
-            finally:
-                self.engine_session.end()
-                for consumer in [*self.consumers, *self.lingering]:
-                    self.connection.subscriptions.leave(consumer)
-            if self.engine_session.engine.mute:
-                settle(self.ended)  # the connection is lost, and the session with it
-            try:
-                yield self.ended, self.connection.close_deadline()
-            finally:
-                self._let_go()
-        self.connection.sessions.discard(self)
-
-    def _let_go(self) -> None:
-        """Its links went with the session, so nobody waits for what they would answer to a close beside this one."""
-        for detached in list(self.leaving):
-            settle(detached)
-        for consumer in [*self.consumers, *self.lingering]:
-            settle(consumer.drained)
+        return silenced(close_session(self), lambda: self.failure is not None)
 
     def until_ended(self) -> Procedure[None]:
         """Wait for the end of a session that is being closed, by whomever; once it is closed there is nothing to do."""
         if self.failure is None and self in self.connection.sessions:
             yield self.ended, self.connection.close_deadline()
-
-    def _give_all_back(self) -> Procedure[None]:
-        for producer in list(self.producers):
-            if producer.link is not None:
-                yield from self.connection.outcomes_of(producer.link)
-        self.end_reading()
-        self.ledger.flush_lazy()
-        consumers = [c for c in self.consumers if not c.browsing]
-        try:
-            yield from self.drain(consumers, self.connection.close_deadline())
-            if self.controller is not None and self.controller.state != NONE:
-                yield from self.controller.end()
-        finally:
-            handed_over = self.ledger.take_handed_over()
-            if self.failure is None:
-                self.ledger.give_back(consumers, handed_over)
-            for consumer in self.consumers:
-                consumer.closed = True

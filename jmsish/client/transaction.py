@@ -52,6 +52,7 @@ from jmsish.errors import (
 
 if TYPE_CHECKING:
     from jmsish.client.session import ClientSession
+    from jmsish.client.waiting import Waiting
     from jmsish.engine.link import Link
 
 NONE, DECLARING, DECLARED, DISCHARGING = range(4)
@@ -268,10 +269,10 @@ class TransactionController:
 
     # -- procedures ------------------------------------------------------------------------------------------------
 
-    def ready(self, deadline: float | None = None) -> Procedure[None]:
+    def ready(self, deadline: float | None = None, party: Waiting | None = None) -> Procedure[None]:
         """Wait until a transaction is declared; attach and declare again where the last one was lost unused.
 
-        At most `request_timeout` seconds, and not beyond `deadline`.
+        At most `request_timeout` seconds, and not beyond `deadline`; for the session's sake, or that of `party`.
         """
         connection = self.session.connection
         while True:
@@ -283,7 +284,7 @@ class TransactionController:
                 limit = deadline if limit is None else min(limit, deadline)
             if self.state == NONE:
                 if connection.offline:
-                    yield from connection.until_online(limit)
+                    yield from connection.until_online(limit, party or self.session)
                     continue
                 if self.link is None:
                     self.attach()

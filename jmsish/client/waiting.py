@@ -10,6 +10,10 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from jmsish.client.answers import Answer
+from jmsish.client.procedures import Procedure, settle
+from jmsish.errors import IllegalStateError, OperationTimeoutError
+
 if TYPE_CHECKING:
     from jmsish.client.connection import ClientConnection
     from jmsish.client.consumer import ClientConsumer
@@ -58,3 +62,54 @@ def awaits_link(producer: ClientProducer) -> bool:
     if producer.link is not None and not producer.attached.done():
         return True
     return credited is not None and not credited.done()
+
+
+class Waiting:
+    """A session or a consumer, for whose sake a call waits for a connection that is offline."""
+
+    _back: Future[None] | None = None
+
+    @property
+    def is_leaving(self) -> bool:
+        """It closes: nothing is waited for any more."""
+        raise NotImplementedError
+
+    def until_back(self) -> Future[None]:
+        """What the call waits for; raises `IllegalStateError` where it is closed."""
+        if self.is_leaving:
+            raise IllegalStateError("it was closed while its call waited for the connection")
+        if self._back is None:
+            self._back = Answer()
+        return self._back
+
+    def look_again(self) -> None:
+        """The connection stands, or this is closed, or has failed: the call that waits looks what it is."""
+        back, self._back = self._back, None
+        settle(back)
+
+
+def until_ready(consumer: ClientConsumer, deadline: float | None, wait: bool) -> Procedure[bool]:
+    """Wait for what a receive needs: a transaction, and, for one that does not wait, a connection to ask.
+
+    False when the deadline passed, or the consumer closes.  While the connection is lost a receive waits as long as it
+    was told to.
+    """
+    connection = consumer.session.connection
+    was_closing = consumer.closing
+    while True:
+        try:
+            if not wait:
+                yield from connection.until_online(party=consumer)
+            yield from consumer.session.ready_to_consume(deadline if wait else None, consumer)
+            return True
+        except IllegalStateError:
+            if was_closing or not consumer.closing:
+                raise
+            return False
+        except OperationTimeoutError:
+            if not wait:
+                raise
+            if deadline is not None and connection.now >= deadline:
+                return False
+            if not connection.offline:
+                raise

@@ -299,6 +299,9 @@ class LoopDriver(PassingTime):
         assert self._connect is not None
         self._retire()
         make_engine = await self._connect(self, place)
+        if self._stopped:  # a cancellation that came too late to prevent it (`asyncio.wait_for` up to Python 3.11)
+            self._retire()
+            raise asyncio.CancelledError
         self.core.now = self.time()
         self.core.join(place, make_engine)
         if self.wire is not None:

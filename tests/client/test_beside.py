@@ -16,10 +16,12 @@ import pytest
 
 from jmsish.client.answers import Answer
 from jmsish.client.consumer import ClientConsumer
+from jmsish.client.reconnection import Reconnection
 from jmsish.destination import Queue
 from jmsish.engine.outcomes import Accepted
-from jmsish.errors import IllegalStateError
+from jmsish.errors import ConnectionLostError, IllegalStateError
 from jmsish.modes import AcknowledgeMode
+from jmsish.options import parse_url
 
 from .rig import Rig, encode
 
@@ -140,3 +142,16 @@ def test_a_send_that_comes_when_the_close_of_its_producer_has_begun_is_refused_a
     with pytest.raises(IllegalStateError, match="closed"):
         play.rig.run(play.producer.send(encode("m5"), None))
     closing.close()
+
+
+def test_a_session_that_was_being_made_when_the_connection_was_lost_ends_with_it() -> None:
+    """It would be made with the rest when the connection is back; whoever asked for it is told of the close instead."""
+    rig = Rig()
+    core = rig.connect()
+    core.reconnection = Reconnection(parse_url("failover:(amqp://a)"))
+    begun, _ = next(making := core.create_session(AcknowledgeMode.TRANSACTED))
+    core.lose(ConnectionLostError("gone", scope="connection"))
+    assert core.offline and not begun.done()
+    rig.run(core.close())
+    with pytest.raises(IllegalStateError, match="closed"):
+        making.throw(begun.exception())

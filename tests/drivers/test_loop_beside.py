@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
@@ -75,5 +76,33 @@ def test_who_waits_when_the_driver_stops_waits_no_longer(url: str) -> None:
         await asyncio.sleep(0)
         connection._driver.stop()
         await waiting
+
+    play(scene())
+
+
+def test_a_connection_that_is_made_while_its_driver_stops_is_closed_again(url: str) -> None:
+    """`asyncio.wait_for` may swallow a cancellation that comes when what it waits for is done (up to Python 3.11)."""
+
+    async def scene() -> None:
+        connection = await aio.connect(f"failover:({url})?failover.initialReconnectDelay=0")
+        driver = connection._driver
+        reach = driver._connect
+        assert reach is not None
+        dialled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def made_all_the_same(*to: Any) -> Any:
+            dialled.set_result(None)
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.get_running_loop().create_future()
+            return await reach(*to)
+
+        driver._connect = made_all_the_same
+        cut(connection)
+        await dialled
+        reconnecting = driver._reconnecting
+        assert reconnecting is not None
+        await connection.close()
+        await asyncio.wait([reconnecting])
+        assert reconnecting.cancelled() and driver.wire is None
 
     play(scene())

@@ -287,6 +287,33 @@ async def test_a_receive_with_a_timeout_ends_by_it(face: Face) -> None:
     await play.connection.close()
 
 
+@pytest.mark.parametrize("target", ["consumer", "session", "connection"])
+@pytest.mark.parametrize("call", ["receive", "receive_no_wait"])
+async def test_rule_33_a_close_ends_a_receive_while_the_connection_is_away(face: Face, call: str, target: str) -> None:
+    """One that does not wait for messages waits for the connection, to ask; and in a transaction every one does."""
+    mending, play = await stage(face, "transacted", initial_reconnect_delay=3600, max_reconnect_delay=3600)
+    consumer = await play.consumer()
+    mending.cut()
+    await mending.log.until("ConnectionInterrupted")
+    waiting = await face.spawn(getattr(consumer, call)())
+    await face.eventually(lambda: play.connection._core.waiting_online > 0, lambda: "nobody waits for the connection")
+    closing: Any = {"consumer": consumer, "session": play.session, "connection": play.connection}[target]
+    await closing.close()
+    assert await waiting is None
+    await play.connection.close()
+
+
+async def test_who_waits_for_a_connection_that_is_away_hears_of_its_close(face: Face) -> None:
+    """A session that was being made is not there; whoever asked for it waited on, for as long as a request may take."""
+    mending, play = await stage(face, "auto", initial_reconnect_delay=3600, max_reconnect_delay=3600)
+    mending.cut()
+    await mending.log.until("ConnectionInterrupted")
+    waiting = await face.spawn(outcome(play.connection.create_session()))
+    await face.eventually(lambda: play.connection._core.waiting_online > 0, lambda: "nobody waits for the connection")
+    await play.connection.close()
+    assert isinstance(await waiting, jmsish.IllegalStateError)
+
+
 async def test_no_message_of_the_old_buffer_is_handed_over(face: Face) -> None:
     """M108: what lay unread at the client comes from the broker again, marked."""
     mending, play = await stage(face, "client", "m1 m2 m3")
