@@ -45,7 +45,7 @@ def test_the_scorecard_of_an_imitation(profile: str) -> None:
     with jmsish.EmbeddedBroker(profile=profile) as broker:
         broker.declare_queue("scratch")
         option = {"profile": profile} if profile == "servicebus" else {}
-        card = conformance.check(broker.url, only=MAIN, queue="scratch", quiet=0.01, patience=2.0, **option)
+        card = conformance.check(broker.url, only=MAIN, queue="scratch", quiet=0.01, patience=30.0, **option)
     assert card.profile == profile
     found = {result.scenario for result in card.results if result.result == conformance.FAIL}
     lacking = {result.scenario for result in card.results if result.result == conformance.NOT_SUPPORTED}
