@@ -87,7 +87,7 @@ def test_messages_that_went_by_are_counted(run: Run) -> None:
 def test_a_connector_that_is_down_is_told(run: Run) -> None:
     with RouterNetwork("INT.A") as network:
         connector = network["INT.A"].connector("vm://me:secret@nobody", role="inter-router", name="to nobody")
-        network["INT.A"].router._wait_until(lambda: bool(connector.error), "the failure", 10)
+        network["INT.A"].router._wait_until(lambda: bool(connector.error), "the failure", 30)
         said = run("topology", network["INT.A"].url)
     assert said.startswith("INT.A (interior)\n\nnot connected\n└─ to nobody  vm://nobody: ") and "secret" not in said
 

@@ -193,6 +193,8 @@ def test_what_is_not_connected_is_told_with_the_reason(transport: str) -> None:
     for router in network:
         router.start()
     network._join("EA1", "INT.A")
+    (connector,) = network["INT.A"].router.connectors
+    network["INT.A"].router._wait_until(lambda: bool(connector.error), "the failure", PATIENCE)
     with pytest.raises(jmsish.OperationTimeoutError) as failed:
         network.wait(0.5)
     network.stop()
