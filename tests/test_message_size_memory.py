@@ -74,7 +74,7 @@ with broker:
             else:
                 over = not data
                 heard.append(data)
-            line._socket.settimeout(5.0)
+            line._socket.settimeout(60.0)
         else:
             data = line.read()
             over = data == b""

@@ -11,7 +11,7 @@ from jmsish.errors import ConnectionLostError
 from tests.wire.frames import AMQP_HEADER, RECEIVER, SENDER, Frame, composite, write
 from tests.wire.raw import RawPeer, SocketLine
 
-PATIENCE = 15.0
+PATIENCE = 30.0
 _names = count(1)
 
 
@@ -51,8 +51,7 @@ class RawClient(RawPeer):
             line: Any = PipeLine(url)
         else:
             assert parts.hostname is not None and parts.port is not None
-            line = SocketLine(parts.hostname, parts.port)
-            line._socket.settimeout(PATIENCE)
+            line = SocketLine(parts.hostname, parts.port, PATIENCE)
         super().__init__(line, url)
         opened: dict[str, Any] = {} if max_frame_size is None else {"max_frame_size": max_frame_size}
         self.send(AMQP_HEADER, write("open", container_id=f"raw-{next(_names)}", **opened))

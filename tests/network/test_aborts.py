@@ -13,7 +13,7 @@ import pytest
 from jmsish import EmbeddedBroker
 from jmsish._router_network import NetworkRouter
 from jmsish.testing import RouterNetwork
-from tests.network.clients import clients, received
+from tests.network.clients import clients, received, wait_until_all_know_of_all
 from tests.network.raw import RawClient, head, text
 
 PARTS = (head(1_000_000), *[bytes(4000)] * 12)
@@ -119,7 +119,7 @@ def test_07_a_truncated_multicast_message_is_aborted_everywhere(transport: str, 
         with raw(*urls, urls[0], urls[0]) as (*receivers, sender, other):
             for each in receivers:
                 each.receiver("news", 100)
-            wait_for_receivers(network, "news")
+            wait_until_all_know_of_all(network, "news")
             sender.sender("news")
             other.sender("news")
             sender.begin_message(*PARTS)
@@ -134,17 +134,6 @@ def test_07_a_truncated_multicast_message_is_aborted_everywhere(transport: str, 
                 assert [each.hear_message() for _ in range(12)] == [
                     text(body) for body in ("short", *TEN, "short")
                 ]
-
-
-def wait_for_receivers(network: RouterNetwork, address: str) -> None:
-    """Until each router knows that all its neighbours have a receiver on their side."""
-    for router in network:
-        neighbours = router.router.neighbours
-
-        def all_tell(node: object = router.router._node, count: int = len(neighbours)) -> bool:
-            return len(list(node.reach.ways("A" + address))) == count  # type: ignore[attr-defined]
-
-        router.router._wait_until(all_tell, "all receivers", 10.0)
 
 
 @pytest.mark.parametrize("line", ["INT.B", "INT.A-INT.B"])

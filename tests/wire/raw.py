@@ -80,8 +80,9 @@ class MemoryLine:
 class SocketLine:
     """A connection over TCP."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._socket = undelayed(socket.create_connection((host, port), timeout=SOCKET_PATIENCE))
+    def __init__(self, host: str, port: int, patience: float = SOCKET_PATIENCE) -> None:
+        self._patience = patience
+        self._socket = undelayed(socket.create_connection((host, port), timeout=patience))
 
     def write(self, octets: bytes) -> None:
         try:
@@ -90,7 +91,7 @@ class SocketLine:
             pass  # Whoever expects an answer sees the end of the line.
 
     def read(self, *, patient: bool = True) -> bytes | None:
-        self._socket.settimeout(SOCKET_PATIENCE if patient else SOCKET_QUIET)
+        self._socket.settimeout(self._patience if patient else SOCKET_QUIET)
         try:
             return self._socket.recv(1 << 16)
         except TimeoutError:
