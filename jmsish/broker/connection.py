@@ -192,7 +192,7 @@ class ServerConnection(Guest, Temporaries):
             terminal.posted(delivery)
         else:
             link.session.forget(delivery)
-            self.missed(f"the link {link.name!r}", delivery.remote_state)
+            self.missed(link.session, f"the link {link.name!r}", delivery.remote_state)
 
     def _aborted(self, link: Link, delivery: Delivery) -> None:
         """It never was (2.7.5): no work in its transaction, no outcome; only its credit goes back (T101)."""
@@ -205,7 +205,7 @@ class ServerConnection(Guest, Temporaries):
         """The node of the broker's own that has this address, behind which there is no queue."""
         return self.broker.management if address == MANAGEMENT else None
 
-    def missed(self, where: str, state: Any) -> None:
+    def missed(self, session: EngineSession, where: str, state: Any) -> None:
         """A message was dropped with a link or session that ended from here, and nobody hears what became of it.
 
         If it was part of a transaction, the others are not committed alone.
@@ -228,7 +228,7 @@ class ServerConnection(Guest, Temporaries):
 
     def _too_large(self, link: Link, delivery: Delivery) -> None:
         if link.context is None or link.context.over:
-            self.missed(f"the link {link.name!r}", delivery.remote_state)
+            self.missed(link.session, f"the link {link.name!r}", delivery.remote_state)
         self._oversize.begun(self, link, delivery)
 
     def census(self) -> tuple[int, int, int]:

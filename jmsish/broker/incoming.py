@@ -447,9 +447,9 @@ class IncomingLink:
 
     def _miss_unfinished(self) -> None:
         """What has begun to arrive will not be whole here. One that is too large has an answer of its own."""
-        delivery = None if self.over else self._link.current
-        if delivery is not None and not delivery.oversize:
-            self._connection.missed(f"the link {self._link.name!r}", delivery.remote_state)
+        link, half = self._link, self._link.current
+        if half is not None and not (self.over or half.oversize):
+            self._connection.missed(link.session, f"the link {link.name!r}", half.remote_state)
 
     def lost_queue(self) -> None:
         """The queue was deleted."""

@@ -308,7 +308,7 @@ def miss_transfer(session: EngineSession, data: bytes, pos: int, end: int) -> No
 def _report_missed(session: EngineSession, where: str, fields: list[Any]) -> None:
     """A transfer is dropped: what it was to be part of cannot be whole without it. One that aborts never was."""
     if isinstance(fields[7], TransactionalState) and not fields[9]:
-        session.engine.report((MISSED, where, fields[7]))
+        session.engine.report((MISSED, session, where, fields[7]))
 
 
 def _count_share(session: EngineSession, share: Share) -> None:

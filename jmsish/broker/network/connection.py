@@ -27,8 +27,9 @@ from jmsish.broker.network.relay_ends import RelayIn
 from jmsish.broker.network.updates import EDGE_KEYS_LIMIT, KEYS_LIMIT, edge_fault
 from jmsish.broker.refusals import Refusal
 from jmsish.engine import events
-from jmsish.engine.conditions import EngineStateError
-from jmsish.engine.outcomes import AmqpError, Coordinator, Source, Target
+from jmsish.engine.conditions import CONNECTION_FORCED, EngineStateError
+from jmsish.engine.endpoint import LOCAL_CLOSE
+from jmsish.engine.outcomes import AmqpError, Coordinator, Source, Target, TransactionalState
 from jmsish.engine.oversize import limit_messages
 
 if TYPE_CHECKING:
@@ -297,12 +298,38 @@ class RouterConnection(Guest):
         terminal: Ingress | Listener | RelayIn | None = link.context
         if terminal is not None and not terminal.over:
             terminal.delivered(delivery)
+        else:
+            self.missed(link.session, f"the link {link.name!r}", delivery.remote_state)
+
+    def missed(self, session: EngineSession, where: str, state: Any) -> None:
+        """A message was dropped here with a link or session that ended from here, or from the broker.
+
+        If it was part of a transaction, its broker does not hear of that, and would commit the others alone.
+        """
+        if isinstance(state, TransactionalState) and self._comes_from_a_client(session):
+            text = f"a message of a transaction was dropped with {where}, which was ended here"
+            self.give_up(session, AmqpError(CONNECTION_FORCED, text))
+
+    def _comes_from_a_client(self, session: EngineSession) -> bool:
+        if not self.is_neighbour:
+            return self.connector is None
+        return any(isinstance(end, RelayIn) and end.is_near for end in session.context or ())
+
+    def give_up(self, session: EngineSession, error: AmqpError) -> None:
+        """What a client has in transactions is rolled back: its connection ends, or the session of a neighbour."""
+        if not self.is_neighbour:
+            self.close(error)
+        elif session.allows(LOCAL_CLOSE):
+            session.fail(error)
 
     def _partial(self, link: Link, delivery: Delivery) -> None:
         terminal = link.context
         # One that has come whole meanwhile is reported so, too.
-        if isinstance(terminal, (Ingress, RelayIn)) and not terminal.over and not delivery.complete:
-            terminal.began(delivery)
+        if isinstance(terminal, (Ingress, RelayIn)) and not terminal.over:
+            if not delivery.complete:
+                terminal.began(delivery)
+        else:
+            self.missed(link.session, f"the link {link.name!r}", delivery.remote_state)
 
     def _arrived(self, link: Link, delivery: Delivery) -> None:
         if isinstance(link.context, (Ingress, RelayIn)):
@@ -337,7 +364,9 @@ class RouterConnection(Guest):
 
     def _too_large(self, link: Link, delivery: Delivery) -> None:
         terminal = link.context
-        if isinstance(terminal, Listener):
+        if terminal is None or terminal.over:
+            self.missed(link.session, f"the link {link.name!r}", delivery.remote_state)
+        elif isinstance(terminal, Listener):
             terminal.too_large()
         elif isinstance(terminal, (Ingress, RelayIn)) and isinstance(delivery.context, Passage):
             terminal.aborted(delivery)  # at once, whenever it is answered: the copies under way are taken back
@@ -403,7 +432,7 @@ _ACTS: Final[dict[int, Callable[..., None]]] = {
     events.DELIVERED: RouterConnection._delivered,
     events.ABORTED: RouterConnection._aborted,
     events.DISPOSED: RouterConnection._disposed,
-    events.MISSED: lambda connection, where, state: None,  # the broker behind the link has the transaction
+    events.MISSED: RouterConnection.missed,
     events.FAILED: RouterConnection._failed,
     events.AUTHENTICATED: RouterConnection._authenticated,
     events.OVERSIZE: RouterConnection._too_large,

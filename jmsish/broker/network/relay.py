@@ -293,6 +293,8 @@ class RelayLink:
             link.detach(closed=closed)
         else:
             other.detach(closed=closed, error=error)
+            if isinstance(other.context, RelayIn):
+                other.context.miss(other.context.left_behind(ended_here=True))
         _touch(other)
 
     def _part(self, link: Link, closed: bool, error: AmqpError | None) -> None:
@@ -311,11 +313,15 @@ class RelayLink:
         """The far side is gone."""
         if self.over:
             return
+        end = self.near.context
+        left = end.left_behind(ended_here=True) if isinstance(end, RelayIn) else []
         self.silence()
         if self.near.allows(LOCAL_OPEN):
             self.near.refuse(error)
         else:
             self.near.detach(closed=True, error=error)
+        if left:
+            end.miss(left)
         _touch(self.near)
 
     def silence(self) -> None:

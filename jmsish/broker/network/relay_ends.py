@@ -11,7 +11,9 @@ from jmsish.broker.network.egress import Egress
 from jmsish.broker.network.ingress import STREAM_FROM, drop
 from jmsish.broker.network.passage import Passage
 from jmsish.broker.network.screening import asks_for_user, check_user, walk_of
+from jmsish.broker.oversize import DESCRIPTION, LINK
 from jmsish.broker.refusals import Refusal
+from jmsish.engine.conditions import CONNECTION_FORCED
 from jmsish.engine.outcomes import AmqpError, DeliveryState, Rejected, TransactionalState
 from jmsish.engine.outgoing import flush_dispositions
 
@@ -51,6 +53,11 @@ class RelayIn:
             end = None if other is None else other.context
             self._out = end if isinstance(end, RelayOut) else None
         return self._out
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it is the side of who made the link."""
+        return self.link is self.relay.near
 
     def attached(self) -> None:
         self.relay.attached()
@@ -137,10 +144,13 @@ class RelayIn:
         link, state = self.link, delivery.remote_state
         outcome = Rejected(error)
         said = TransactionalState(state.txn_id, outcome) if isinstance(state, TransactionalState) else outcome
-        if delivery.remote_settled and said is not outcome:
-            self.connection.close(error)
-        elif delivery.remote_settled or not allows_rejected(link.remote_source):
-            self._end(error)
+        if delivery.remote_settled or not allows_rejected(link.remote_source):
+            if said is outcome:
+                left = self.left_behind(ended_here=True)
+                self._end(error)
+                self.miss(left)
+            else:
+                self.connection.close(error)
         else:
             link.session.disposition(delivery, said, True)
             out = self.out
@@ -197,19 +207,35 @@ class RelayIn:
         return walk_of(self.connection) if self._asks else None
 
     def disordered(self, delivery: Delivery, error: AmqpError) -> None:
-        """They are not what the standard says: as one that is too large."""
-        self.refuse_oversize(delivery, error)
-        self.connection.touched()
+        """They are not what the standard says: rejected in its middle, and the link ends."""
+        self._stop(delivery, error, error)
 
     def refuse_oversize(self, delivery: Delivery, error: AmqpError) -> None:
         """A message is larger than allowed here, whatever its broker would allow, or none."""
+        closes = self.connection.grant.on_oversize != LINK
+        self._stop(delivery, error, None if closes else AmqpError(CONNECTION_FORCED, DESCRIPTION))
+
+    def _stop(self, delivery: Delivery, error: AmqpError, last: AmqpError | None) -> None:
+        """A message goes no further and its link ends; where a transaction must not be committed then, say ``last``.
+
+        None: the connection is closed in any case.
+        """
         if isinstance(delivery.context, Passage):
             self.aborted(delivery)
         else:
             drop(delivery)
-        if not (delivery.remote_settled or delivery.settled):  # its copy may have been refused before
-            delivery.link.session.disposition(delivery, Rejected(error), True)
+        session, state, outcome = self.link.session, delivery.remote_state, Rejected(error)
+        in_transaction = isinstance(state, TransactionalState) and not delivery.aborted
+        unheard = delivery.remote_settled or not allows_rejected(self.link.remote_source)
+        if not (unheard or delivery.settled):  # its copy may have been refused before
+            said = TransactionalState(state.txn_id, outcome) if isinstance(state, TransactionalState) else outcome
+            session.disposition(delivery, said, True)
+        left = [each for each in self.left_behind(ended_here=True) if each is not delivery]
         self._end(error)
+        if last is not None:
+            if in_transaction and unheard:
+                self.connection.give_up(session, last)
+            self.miss(left)
 
     def _end(self, error: AmqpError) -> None:
         """Here the link ends for what its sender did, and so it does on the other side."""
@@ -246,8 +272,25 @@ class RelayIn:
     # --- the end
 
     def detached(self, closed: bool, error: AmqpError | None = None) -> None:
+        left = self.left_behind(ended_here=False)
         self._abort_partial()
         self.relay.detached(self.link, closed, error)
+        self.miss(left)
+
+    def left_behind(self, *, ended_here: bool) -> list[Delivery]:
+        """What will not leave if the link ends now.  What its own sender has not finished it takes back by that."""
+        if not self.is_near or self.over:
+            return []
+        unfinished = self.link.current
+        left = [passage.delivery for passage in self.waiting if passage.delivery is not unfinished]
+        if ended_here and unfinished is not None and not unfinished.oversize:
+            left.append(unfinished)
+        return left
+
+    def miss(self, deliveries: list[Delivery]) -> None:
+        """The link has ended, and these had not left: a transaction cannot be whole without them."""
+        for delivery in deliveries:
+            self.connection.missed(self.link.session, f"the link {self.link.name!r}", delivery.remote_state)
 
     def silence(self) -> None:
         """Nothing more comes through here."""
