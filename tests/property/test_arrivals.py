@@ -17,6 +17,9 @@ from tests.effort import in_the_gate
 from ..scenarios.steps import seen
 
 timeouts = st.sampled_from([None, 0, 0.0, 0.0001, 0.001, 0.002])
+# A busy machine takes minutes for it, and JMSISH_HYPOTHESIS=explore on any.
+pytestmark = pytest.mark.timeout(900)
+
 steps = st.one_of(
     st.tuples(st.just("send"), st.integers(1, 3)),
     st.tuples(st.just("receive"), timeouts),

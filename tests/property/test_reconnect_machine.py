@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -127,3 +128,5 @@ Reconnecting.TestCase.settings = settings(
     max_examples=examples(60), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestReconnecting = Reconnecting.TestCase
+# A busy machine takes minutes for it, and JMSISH_HYPOTHESIS=explore on any.
+pytestmark = pytest.mark.timeout(900)

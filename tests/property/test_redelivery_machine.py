@@ -13,6 +13,7 @@ import sys
 from typing import Any
 from unittest import mock
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -342,3 +343,5 @@ class Redelivery(RuleBasedStateMachine):
 
 TestRedelivery = Redelivery.TestCase
 TestRedelivery.settings = settings(settings.default, stateful_step_count=40, max_examples=in_the_gate(100))
+# A busy machine takes minutes for it, and JMSISH_HYPOTHESIS=explore on any.
+pytestmark = pytest.mark.timeout(900)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -326,3 +327,5 @@ class Subscribing(RuleBasedStateMachine):
 
 TestSubscribing = Subscribing.TestCase
 TestSubscribing.settings = settings(settings.default, stateful_step_count=30)
+# A busy machine takes minutes for it, and JMSISH_HYPOTHESIS=explore on any.
+pytestmark = pytest.mark.timeout(900)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from unittest import mock
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -278,3 +279,5 @@ class Taking(RuleBasedStateMachine):
 
 TestTaking = Taking.TestCase
 TestTaking.settings = settings(settings.default, stateful_step_count=40)
+# A busy machine takes minutes for it, and JMSISH_HYPOTHESIS=explore on any.
+pytestmark = pytest.mark.timeout(900)

@@ -475,5 +475,5 @@ TestTransactions.settings = settings(
     stateful_step_count=50,
     suppress_health_check=list(HealthCheck),
 )
-# JMSISH_HYPOTHESIS=explore takes minutes.
+# A busy machine takes minutes for it, and JMSISH_HYPOTHESIS=explore on any.
 pytestmark = pytest.mark.timeout(900)
