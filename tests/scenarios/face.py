@@ -34,8 +34,9 @@ AT_ONCE = 50
 
 MOMENT = 0.005
 
-HUNG = 40
-"""Seconds after which a scenario is given up, with the stacks of all threads."""
+HUNG = 100
+"""Seconds after which a scenario is given up, with the stacks of all threads: many times what any takes, and less than
+what pytest is told to wait for a test."""
 
 
 class Task(Awaitable[T_co], Protocol[T_co]):

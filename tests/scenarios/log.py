@@ -22,8 +22,12 @@ class Log:
             self._grown.notify_all()
 
     async def _when(self, condition: Callable[[], bool]) -> bool:
+        """Whether it comes true; it is waited for as long as now and then another item comes."""
         with self._grown:
-            return self._grown.wait_for(condition, PATIENCE)
+            while not condition():
+                if not self._grown.wait(PATIENCE):
+                    return condition()
+        return True
 
     async def reach(self, count: int) -> list[str]:
         """Waits for `count` items and returns all there are."""
@@ -42,23 +46,22 @@ class LoopLog(Log):
 
     def __init__(self) -> None:
         super().__init__()
-        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        self._waiting: list[asyncio.Future[None]] = []
 
     def add(self, item: str) -> None:
         self.items.append(item)
-        for condition, future in self._waiting:
-            if not future.done() and condition():
+        for future in self._waiting:
+            if not future.done():
                 future.set_result(None)
 
     async def _when(self, condition: Callable[[], bool]) -> bool:
-        if condition():
-            return True
-        entry = (condition, asyncio.get_running_loop().create_future())
-        self._waiting.append(entry)
-        try:
-            await asyncio.wait_for(entry[1], PATIENCE)
-        except asyncio.TimeoutError:
-            return False
-        finally:
-            self._waiting.remove(entry)
+        while not condition():
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            try:
+                await asyncio.wait_for(future, PATIENCE)
+            except asyncio.TimeoutError:
+                return condition()
+            finally:
+                self._waiting.remove(future)
         return True
