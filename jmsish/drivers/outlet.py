@@ -137,6 +137,11 @@ class SocketOutlet:
     def fileno(self) -> int:
         return self._socket.fileno()
 
+    @property
+    def crowd(self) -> str:
+        """Those who wait for their turn together: a host."""
+        return self.peer.rpartition(":")[0]
+
     def start(self) -> None:
         """Begin: by the I/O thread, after the accept."""
         self._watch()
@@ -151,7 +156,7 @@ class SocketOutlet:
             trusted=False,
             peer=self.peer,
             certificate=layer.peer_certificate() if layer is not None else None,
-            exposed=not secure and not is_loopback(self.peer.rpartition(":")[0]),
+            exposed=not secure and not is_loopback(self.crowd),
             resume=self.resume,
             role=self._role,
         )

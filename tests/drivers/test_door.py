@@ -27,6 +27,7 @@ class Somebody:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.crowd = "another host" if name.isupper() else "one host"
         self.near, self.far = socket.socketpair()
         self.speak()
 
@@ -96,6 +97,30 @@ def test_each_has_its_turn_before_the_first_has_another(
         who.speak()  # at once, so that it has something whenever somebody looks
     assert sorted(called[:3]) == ["a", "b", "c"]
     assert called[3:6] == called[:3] and called[6] == called[0]
+
+
+def test_who_comes_from_another_host_does_not_wait_for_all_of_the_first(
+    entrance: Door, people: Callable[[str], list[Somebody]]
+) -> None:
+    """Though it has something only when their turns have begun, and they have something whenever somebody looks."""
+    for each in people("a" * 300):
+        entrance.watch(each, READ, at_the_door=True)
+    next(entrance.waiting())
+    (other,) = people("B")
+    entrance.watch(other, READ, at_the_door=True)
+    turns = 0
+    while True:
+        turns += 1
+        who, _ = next(entrance.waiting())
+        if who is other:
+            break
+        who.readable()
+        who.speak()  # type: ignore[attr-defined]
+    assert turns <= door._LOOK + 2, "of three hundred"
+    other.readable()
+    other.speak()
+    following = [next(entrance.waiting())[0] for _ in range(door._LOOK + 2)]
+    assert other in following
 
 
 def test_who_was_let_in_is_inside(entrance: Door, people: Callable[[str], list[Somebody]]) -> None:
