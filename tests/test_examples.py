@@ -23,7 +23,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     # The tree under test is found also where the product is not installed.
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = (sys.executable, *command)
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, env=environment)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, env=environment)
 
 
 def in_memory(script: str) -> subprocess.CompletedProcess[str]:

@@ -98,7 +98,7 @@ def test_a_gigabyte_costs_the_limit_and_a_frame(way: str, mode: str, frame: int)
     environment: dict[str, Any] = {**os.environ, "PYTHONPATH": str(ROOT)}
     arguments = (way, mode, str(frame), str(LIMIT), str(GIGABYTE))
     command = (sys.executable, "-c", BROKER, *arguments)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     grown, sent, over, names, depth = done.stdout.split()
     assert names == "disposition,detach,close" and over == "True" and depth == "1"

@@ -112,7 +112,7 @@ def test_streams_take_little_memory(broker: tuple[str, int], face: str) -> None:
     before = peak(process)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = (sys.executable, "-c", CLIENT, url, str(SIZE), face)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, env=environment)
     assert done.returncode == 0, done.stderr
     grown, same, sent = done.stdout.split()
     assert same == "True" and int(sent) == SIZE
