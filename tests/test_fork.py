@@ -161,6 +161,7 @@ def test_a_child_waits_for_no_lock_of_a_broker() -> None:
 
 def test_what_a_parent_closes_is_closed_though_a_child_lives_on() -> None:
     go_on, end = os.pipe()
+    is_there, begun = os.pipe()
     broker = jmsish.EmbeddedBroker()
     broker.start()
     listener = broker.listen()
@@ -170,17 +171,20 @@ def test_what_a_parent_closes_is_closed_though_a_child_lives_on() -> None:
     child = os.fork()
     if not child:
         os.close(end)
+        os.write(begun, b"!")
         os.read(go_on, 1)
         os._exit(0)
     os.close(go_on)
     try:
+        assert os.read(is_there, 1) == b"!"  # what it has of the parent's is closed there by now
         broker.stop()
         while peer.recv(1 << 16):
             pass
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((listener.host, listener.port), PATIENCE)
     finally:
-        os.close(end)
+        for descriptor in (end, is_there, begun):
+            os.close(descriptor)
         os.waitpid(child, 0)
         peer.close()
 
