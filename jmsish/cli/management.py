@@ -40,11 +40,23 @@ ROUTER_COLUMNS = {
     "connection": ("name", "role", "container_id", "peer", "user", "senders", "receivers"),
     "link": ("identity", "kind", "address", "peer", "credit", "unsettled", "delivered"),
 }
+POLICY_COLUMNS = {
+    "policy": (
+        "name", "max_message_size", "on_oversize", "connections_current", "connections_denied", "links_denied",
+        "max_message_size_denied", "total_denials",
+    ),
+    "vhost": (
+        "name", "max_message_size", "connections_current", "connections_denied", "sessions_denied", "senders_denied",
+        "receivers_denied", "max_message_size_denied",
+    ),
+    "group": ("name", "users", "remote_hosts", "max_message_size", "sources", "targets"),
+}  # fmt: skip
 
 EPILOG = """\
 examples:
   jmsish list amqp://localhost                                   queues, exchanges, bindings and subscriptions
   jmsish list amqp://router                                      routers, neighbours, addresses, connections and links
+  jmsish list amqp://localhost --policy                          limits, and how often they refused something
   jmsish create amqp://localhost orders max_delivery_attempts=5 dead_letter=orders.dead
   jmsish update amqp://localhost orders max_messages=10000 overflow=block
   jmsish create amqp://localhost topic://prices
@@ -75,6 +87,7 @@ def add_parser(commands: Any) -> None:
         parser.add_argument("url", metavar="URL", help="amqp://HOST[:PORT] or amqps://HOST[:PORT]")
         if verb == "list":
             parser.add_argument("--json", action="store_true", help="all attributes, one JSON object a line")
+            parser.add_argument("--policy", action="store_true", help="virtual hosts, groups, and what was refused")
         else:
             helps = "queue://NAME, topic://NAME, exchange://NAME, or NAME for a queue"
             parser.add_argument("destination", metavar="DESTINATION", help=helps)
@@ -86,7 +99,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     with connect(arguments) as connection, node(connection) as management:
         if arguments.verb == "list":
-            show(management, as_json=arguments.json)
+            show(management, arguments.policy, as_json=arguments.json)
         else:
             change(management, arguments)
     return 0
@@ -121,8 +134,9 @@ def setting(text: str) -> tuple[str, Any]:
     return name, found if isinstance(found, (bool, int, float)) else value
 
 
-def show(management: Management, *, as_json: bool) -> None:
-    for kind, columns in (ROUTER_COLUMNS if is_router(management) else COLUMNS).items():
+def show(management: Management, policy: bool, *, as_json: bool) -> None:
+    shown = POLICY_COLUMNS if policy else ROUTER_COLUMNS if is_router(management) else COLUMNS
+    for kind, columns in shown.items():
         rows = management.rows(kind)
         if as_json:
             for row in rows:
@@ -133,6 +147,8 @@ def show(management: Management, *, as_json: bool) -> None:
 
 
 def cell(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(visible(str(each)) for each in value)
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return "-" if value is None else str(value).lower() if isinstance(value, bool) else visible(str(value))

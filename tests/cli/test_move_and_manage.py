@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 import jmsish
 
 from .conftest import Complaint, Run
@@ -107,6 +109,24 @@ def test_queues_and_topics_are_made_listed_changed_and_deleted(broker: jmsish.Em
     run("delete", broker.url, "orders")
     run("delete", broker.url, "topic://prices")
     assert [line.split()[0] for line in run("list", broker.url).splitlines()] == ["exchange", *PREDECLARED]
+
+
+def test_what_policy_says_and_has_refused_is_listed(run: Run) -> None:
+    staff = {"users": ["ann", "joe"], "remote_hosts": ["*"], "may_manage": True, "max_message_size": 500}
+    config = {"policy": {"max_message_size": 1000}, "vhosts": {"$default": {"groups": {"staff": staff}}}}
+    with jmsish.EmbeddedBroker(config=config) as broker:
+        with jmsish.connect(broker.url, username="joe") as connection, pytest.raises(jmsish.JMSError):
+            session = connection.create_session()
+            session.create_consumer(session.create_queue("orders"))
+        wanted = ("list", broker.url, "--policy", "--username", "ann")
+        lines = [line.split() for line in run(*wanted).splitlines()]
+        rows = [json.loads(line) for line in run(*wanted, "--json").splitlines()]
+    heads = {line[0]: dict(zip(line[1:], row[1:])) for line, row in zip(lines[::2], lines[1::2])}  # noqa: B905
+    assert list(heads) == ["policy", "vhost", "group"]
+    assert heads["policy"]["max_message_size"] == "1000" and heads["policy"]["links_denied"] == "1"
+    assert heads["vhost"]["max_message_size"] == "-" and heads["vhost"]["receivers_denied"] == "1"
+    assert lines[-1][:3] == ["$default/staff", "ann", "joe"] and "500" in lines[-1]
+    assert [row["type"] for row in rows] == ["policy", "vhost", "group"] and rows[0]["total_denials"] == 1
 
 
 def test_subscriptions_are_listed(broker: jmsish.EmbeddedBroker, run: Run) -> None:

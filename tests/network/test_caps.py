@@ -8,8 +8,9 @@ import pytest
 
 from jmsish.broker.network.doors import EDGE, INTER_ROUTER, NORMAL
 from jmsish.engine.outcomes import ACCEPTED, Source, Target
-from tests.broker.world import End
+from tests.broker.world import End, Receiver
 from tests.network.stranger import Stranger
+from tests.network.test_partial import in_pieces
 from tests.network.world import Network
 from tests.wire.frames import AMQP_HEADER, read
 
@@ -109,3 +110,67 @@ def test_the_name_of_a_link() -> None:
         peer.world.run()
         assert end.detached is refused
     assert end.error is not None and end.error.condition == "amqp:invalid-field"
+
+
+def body_count(receiver: Receiver) -> int:
+    return len(receiver.arrived)
+
+
+@pytest.mark.parametrize("address", ["a", "many.a"])
+@pytest.mark.parametrize("at", ["INT.A", "INT.B"])
+def test_a_session_that_settles_nothing_gets_no_more(address: str, at: str) -> None:
+    """On one link or on several, of one sender or of many, until it settles some."""
+    routers = Network("INT.A-INT.B", caps={"max_unsettled": 5}, multicast=("many.",))
+    peer = routers.connect("INT.A")
+    receivers = [peer.receiver(name, credit=100) for name in (address, f"{address}.2")]
+    for receiver in receivers:
+        for _ in range(4):
+            sender = routers.connect(at).sender(receiver.link.source.address)
+            sender.send("m", "m")
+    assert sum(map(body_count, receivers)) == 5
+    held = [receiver.take() for receiver in receivers]
+    for receiver, deliveries in zip(receivers, held):  # noqa: B905
+        receiver.accept(deliveries[:2])
+    settled = sum(min(len(deliveries), 2) for deliveries in held)
+    assert sum(map(body_count, receivers)) == settled
+    for _ in range(10):
+        for receiver, deliveries in zip(receivers, held):  # noqa: B905
+            receiver.accept(deliveries[2:])
+            receiver.accept(receiver.take())
+            del deliveries[2:]
+    assert not any(map(body_count, receivers)) and not peer.session.incoming
+
+
+def test_others_go_on_beside_one_that_settles_nothing() -> None:
+    routers = network(max_unsettled=5)
+    hoarder, other = (routers.connect("INT.A").receiver("a", credit=100) for _ in range(2))
+    sender = routers.connect("INT.A").sender("a")
+    for _ in range(30):
+        sender.send("m")
+        other.accept(other.take())
+    assert len(hoarder.arrived) == 5
+
+
+@pytest.mark.parametrize("size", [1, 80_000], ids=["small", "large"])
+@pytest.mark.parametrize("route", [False, True], ids=["mobile", "link route"])
+def test_a_sender_that_is_to_settle_and_does_not(route: bool, size: int) -> None:
+    routers = Network("INT.A", caps={"max_unsettled": 5}, routes={"work.": ("INT.A", "broker")})
+    receiver = None if route else routers.connect("INT.A").receiver("a", credit=100, rcv_settle_mode=1)
+    peer = routers.connect("INT.A")
+    sender = peer.sender("work.a" if route else "a", rcv_settle_mode=1)
+    sent = 0
+    while not peer.ended and sent < 20:
+        sender.send("x" * size, run=False)
+        in_pieces(routers, sender, 60_000)
+        sent += 1
+        if receiver is not None:
+            receiver.dispose(receiver.take(), ACCEPTED, settled=False)
+    (error,) = peer.ended
+    assert error is not None and error.condition == LIMIT and sent == 6
+
+
+def test_a_neighbour_has_what_all_its_clients_have() -> None:
+    routers = network("EA1-INT.A", max_unsettled=5)
+    receivers = [routers.connect("INT.A").receiver("a", credit=100) for _ in range(4)]
+    routers.connect("EA1").sender("a").send(*["m"] * 20)
+    assert [len(receiver.arrived) for receiver in receivers] == [5] * 4

@@ -7,6 +7,7 @@ before the router's step. The context of a link is the end of it on this side; o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from sys import maxsize
 from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.guests import Guest
@@ -27,7 +28,7 @@ from jmsish.broker.network.relay_ends import RelayIn
 from jmsish.broker.network.updates import EDGE_KEYS_LIMIT, KEYS_LIMIT, edge_fault
 from jmsish.broker.refusals import Refusal
 from jmsish.engine import events
-from jmsish.engine.conditions import CONNECTION_FORCED, EngineStateError
+from jmsish.engine.conditions import CONNECTION_FORCED, RESOURCE_LIMIT_EXCEEDED, EngineStateError
 from jmsish.engine.endpoint import LOCAL_CLOSE
 from jmsish.engine.outcomes import AmqpError, Coordinator, Source, Target, TransactionalState
 from jmsish.engine.oversize import limit_messages
@@ -69,6 +70,8 @@ class RouterConnection(Guest):
         self.connector = connector
         self.transactions: dict[bytes, Transaction] = {}
         """None: those of a client are at the broker of its link routes."""
+        self.most_unsettled = maxsize
+        """Deliveries that a session of a client may have unsettled, to it or from it; a neighbour has many clients."""
         self.neighbour: Hello | None = None
         self.teller: Teller | None = None
         self.listener: Listener | None = None
@@ -145,6 +148,8 @@ class RouterConnection(Guest):
 
     def _opened(self) -> None:
         opened(self)
+        if self.connector is None and not self.is_neighbour:
+            self.most_unsettled = self.node.config.caps.max_unsettled or maxsize
         limit_messages(self.engine, self.max_message_size, self._at_hand)
 
     @property
@@ -297,9 +302,17 @@ class RouterConnection(Guest):
     def _delivered(self, link: Link, delivery: Delivery) -> None:
         terminal: Ingress | Listener | RelayIn | None = link.context
         if terminal is not None and not terminal.over:
+            if link.rcv_settle_mode == 1 and len(link.session.incoming) > self.most_unsettled:
+                self._has_too_many(link.session)
+                return
             terminal.delivered(delivery)
         else:
             self.missed(link.session, f"the link {link.name!r}", delivery.remote_state)
+
+    def _has_too_many(self, session: EngineSession) -> None:
+        count, most = len(session.incoming), self.most_unsettled
+        text = f"a session has sent {count} messages and not settled them, where {most} may be"
+        session.fail(AmqpError(RESOURCE_LIMIT_EXCEEDED, text))
 
     def missed(self, session: EngineSession, where: str, state: Any) -> None:
         """A message was dropped here with a link or session that ended from here, or from the broker.
@@ -326,7 +339,9 @@ class RouterConnection(Guest):
         terminal = link.context
         # One that has come whole meanwhile is reported so, too.
         if isinstance(terminal, (Ingress, RelayIn)) and not terminal.over:
-            if not delivery.complete:
+            if link.rcv_settle_mode == 1 and len(link.session.incoming) > self.most_unsettled:
+                self._has_too_many(link.session)
+            elif not delivery.complete:
                 terminal.began(delivery)
         else:
             self.missed(link.session, f"the link {link.name!r}", delivery.remote_state)

@@ -70,6 +70,9 @@ class Egress:
         if (session.backlog and session.blocks(link)) or self.connection.engine.out_size >= FULL:
             self.connection.stall(self._wake_senders)
             return False
+        if len(session.outgoing) >= self.connection.most_unsettled:
+            self.connection.hold(self._wake_senders)
+            return False
         return True
 
     @property
@@ -78,9 +81,13 @@ class Egress:
         return len(self.queue) < QUEUE_LIMIT
 
     def _has_room(self) -> bool:
-        if self.connection.engine.out_size < FULL and not self.link.session.blocks(self.link):
+        connection, session = self.connection, self.link.session
+        if len(session.outgoing) >= connection.most_unsettled:
+            connection.hold(self.address.wake)
+            return False
+        if connection.engine.out_size < FULL and not session.blocks(self.link):
             return True
-        self.connection.stall(self.address.wake)
+        connection.stall(self.address.wake)
         return False
 
     def _wake_senders(self) -> None:
@@ -111,6 +118,9 @@ class Egress:
         """Send a copy, or let it wait for credit."""
         if self.queue or self.amid is not None or self.link.credit <= 0:
             self.queue.append(copy)
+        elif len(self.link.session.outgoing) >= self.connection.most_unsettled:
+            self.queue.append(copy)
+            self.connection.hold(self.address.wake)
         else:
             self._send(copy)
 
