@@ -22,7 +22,8 @@ from jmsish._metadata import ConnectionMetaData as ConnectionMetaData
 from jmsish._streams import EMPTY_BODY, message_of_stream
 from jmsish._version import VERSION
 from jmsish.client.answers import Answer
-from jmsish.client.connection import DESIRED, ClientConnection, check_client_id
+from jmsish.client.client_ids import check_client_id
+from jmsish.client.connection import DESIRED, ClientConnection
 from jmsish.client.producer import ClientProducer, Completion
 from jmsish.client.reconnection import Reconnection
 from jmsish.client.session import ClientSession

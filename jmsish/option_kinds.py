@@ -22,8 +22,8 @@ __all__ = [
     "OBJECT",
     "PLACE",
     "PROXY",
-    "SECRET",
     "TEXT",
+    "VHOST",
     "Checked",
     "WATCHER",
     "Kind",
@@ -37,6 +37,7 @@ __all__ = [
     "unknown_name",
 ]
 
+_LONGEST_HOST = 255
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
@@ -152,26 +153,33 @@ def _read_flag(name: str, text: str) -> bool:
     return text.lower() == "true"
 
 
-def _check_text(name: str, value: Any) -> str | None:
+def _check_vhost(name: str, value: Any) -> str | None:
+    text = _check_text(name, value)
+    if text is not None and len(text.encode()) > _LONGEST_HOST:
+        raise ValueError(f"{name} has {_LONGEST_HOST} octets at most, as the name of a host")
+    return text
+
+
+def _check_str(name: str, value: Any) -> str | None:
     if value is not None and not isinstance(value, str):
         raise TypeError(f"{name} is a str, not {type(value).__name__}")  # the value may be a password
     return value
 
 
+def _check_text(name: str, value: Any) -> str | None:
+    # An error of the codec would come late, and hold the whole text, which may be a password.
+    text = _check_str(name, value)
+    if HALF_CHARACTER.search(text or ""):
+        raise ValueError(f"{name} has a lone surrogate, which nothing can be made of")
+    return text
+
+
 def _check_place(name: str, value: Any) -> str | None:
-    text = _check_text(name, value)
+    text = _check_str(name, value)
     if text == "":
         raise ValueError(f"{name} is empty; None, or leaving it out, is the default")
     if text is not None and "\0" in text:
         raise ValueError(f"{name} has a NUL in it")
-    return text
-
-
-def _check_secret(name: str, value: Any) -> str | None:
-    # An error of the codec would hold the whole text.
-    text = _check_text(name, value)
-    if HALF_CHARACTER.search(text or ""):
-        raise ValueError(f"{name} has a lone surrogate, which nothing can be made of")
     return text
 
 
@@ -210,6 +218,10 @@ class Proxy:
     password: str | None = field(default=None, repr=False)
 
 
+NO_HOST = re.compile(r"[\s,;()\x00-\x1f\x7f\ud800-\udfff]")
+"""What is in no name of a host; a NUL would end one early, in a resolver or a certificate."""
+
+
 def read_proxy(name: str, url: str) -> Proxy:
     """The proxy of a URL ``http://[user:password@]host:port``; ``ValueError`` shows no password."""
     if not url:
@@ -224,7 +236,7 @@ def read_proxy(name: str, url: str) -> Proxy:
     host, port = found
     if parts.scheme != "http":
         raise ValueError(f"{wanted}, and not one of the scheme {parts.scheme!r}")
-    if not host or parts.path.strip("/") or parts.query:
+    if not host or NO_HOST.search(host) or port == 0 or parts.path.strip("/") or parts.query:
         raise ValueError(wanted)
     user, secret = (None if text is None else unquote(text) for text in (parts.username, parts.password))
     if HALF_CHARACTER.search(f"{user}{secret}"):
@@ -243,9 +255,9 @@ def _check_proxy(name: str, value: Any) -> Proxy | None:
 PROXY = Kind(_check_proxy, lambda name, text: text)
 FLAG = Kind(_check_flag, _read_flag)
 TEXT = Kind(_check_text, lambda name, text: text)
+VHOST = Kind(_check_vhost, lambda name, text: text)
 PLACE = Kind(_check_place, lambda name, text: text)
 """A file or a host: an empty one, as of a variable that is not set, would be passed over in silence."""
-SECRET = Kind(_check_secret, lambda name, text: text)
 NAMES = Kind(_check_names, lambda name, text: text)
 CALLABLE = Kind(_check_callable, _no_text)
 WATCHER = Kind(_check_watcher, _no_text)

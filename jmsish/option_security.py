@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jmsish.option_kinds import CALLABLE, FLAG, NAMES, PLACE, SECRET, Checked, option
+from jmsish.option_kinds import CALLABLE, FLAG, NAMES, PLACE, TEXT, Checked, option
 
 __all__ = ["QPID_SECURITY_NAMES", "TLS_OPTIONS", "SecurityOptions"]
 
@@ -33,7 +33,7 @@ class SecurityOptions(Checked):
     """A file with our own certificate, in PEM, for a broker that asks for one."""
     tls_key: str | None = option(None, PLACE)
     """A file with the key of ``tls_certificate``; ``None``: it is in the same file."""
-    tls_key_password: str | None = dataclasses.field(default=None, metadata={"kind": SECRET}, repr=False)
+    tls_key_password: str | None = dataclasses.field(default=None, metadata={"kind": TEXT}, repr=False)
     """What opens that key, where it is encrypted."""
     tls_server_name: str | None = option(None, PLACE)
     """The name that the broker's certificate must be for, which SNI asks for; ``None``: the host of the URL."""

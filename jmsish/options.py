@@ -26,9 +26,11 @@ from urllib.parse import unquote
 from jmsish.failover_options import QPID_FAILOVER_NAMES, FailoverOptions
 from jmsish.option_kinds import (
     FLAG,
+    NO_HOST,
     OBJECT,
     PROXY,
     TEXT,
+    VHOST,
     WATCHER,
     Proxy,
     choice,
@@ -103,7 +105,7 @@ class ConnectionOptions(SecurityOptions):
     """How often a message may be redelivered before the consumer refuses it; ``None``: the broker decides."""
     redelivery_outcome: str = _option("modified_failed_undeliverable", choice(*_OUTCOMES))
     """With which outcome it is refused then."""
-    vhost: str | None = _option(None, TEXT)
+    vhost: str | None = _option(None, VHOST)
     """The virtual host to ask for; ``None``: the host of the URL; empty: none."""
     max_frame_size: int = _option(1 << 20, count(512, (1 << 32) - 1))
     """The largest frame the broker may send, in octets."""
@@ -165,7 +167,7 @@ QPID_NAMES: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
     "amqp.idleTimeout": ("idle_timeout", _MILLISECONDS.read),
     "jms.redeliveryPolicy.maxRedeliveries": ("max_redeliveries", count(0, optional=True).read),
     "jms.redeliveryPolicy.outcome": ("redelivery_outcome", _read_outcome),
-    "amqp.vhost": ("vhost", TEXT.read),
+    "amqp.vhost": ("vhost", VHOST.read),
     "amqp.maxFrameSize": ("max_frame_size", count(512).read),
     **QPID_SECURITY_NAMES,
     "jms.queuePrefix": ("queue_prefix", TEXT.read),
@@ -449,10 +451,6 @@ def _parse_single(url: str, common: Mapping[str, Any], keywords: Mapping[str, An
         **credentials,
         options=ConnectionOptions(**found),
     )
-
-
-NO_HOST = re.compile(r"[\s,;()\x00-\x1f\x7f\ud800-\udfff]")
-"""What is in no name of a host; a NUL would end one early, in a resolver or a certificate."""
 
 
 def _read_place(scheme: str, place: str, shown: str) -> dict[str, Any]:

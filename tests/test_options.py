@@ -355,6 +355,29 @@ def test_no_error_of_a_url_shows_the_password_in_it(url: str, secret: str) -> No
         assert "ter2" not in target.url
 
 
+@pytest.mark.parametrize(
+    "proxy",
+    ["bad x", "http://a b:1", "http://a\0b:1", "http://a\x7fb", "http://a,b:1", "http://a;b", "http://h:0", "http://(h)"],
+)
+def test_a_proxy_has_the_name_of_a_host(proxy: str) -> None:
+    """As the broker has: what is none is told as what it is, and not looked up."""
+    with pytest.raises(ValueError, match="proxy is an HTTP proxy, as http://host:port"):
+        parse_url("amqp://h", proxy=proxy)
+
+
+@pytest.mark.parametrize("name", ["vhost", "tls_key_password"])
+def test_a_text_has_no_half_characters(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} has a lone surrogate"):
+        parse_url("amqps://h", **{name: "a\ud800"})
+
+
+def test_a_virtual_host_is_no_longer_than_the_name_of_a_host() -> None:
+    """It is said in frames of 512 octets."""
+    assert parse_url("amqp://h", vhost="é" * 127).options.vhost == "é" * 127
+    with pytest.raises(ValueError, match="vhost has 255 octets at most"):
+        parse_url("amqp://h", vhost="é" * 128)
+
+
 def chain(error: BaseException | None) -> str:
     """An error and all that it came from, as a debugger shows them."""
     return "" if error is None else f"{error} {error!r} {chain(error.__cause__)} {chain(error.__context__)}"

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from jmsish.client.answers import Answer
+from jmsish.client.client_ids import check_client_id, say_open
 from jmsish.client.continuity import Continuity
 from jmsish.client.own_session import OwnSession
 from jmsish.client.peers import known_as
@@ -348,8 +349,8 @@ class ClientConnection(Continuity):
                 yield from self.until_online()
                 continue
             if not self.opening:
+                say_open(self.engine)
                 self.opening = True
-                self.engine.open()
             try:
                 yield self.opened, self._deadline(self.options.connect_timeout)
             except Interrupted:
@@ -432,10 +433,9 @@ class ClientConnection(Continuity):
             fail(self.online, IllegalStateError("the connection is closed"))
             self.engine.close()
         elif self.failure is None:
-            if not self.opening:
-                self.engine.open()
             self.engine.close()
-            yield self.shut, self.close_deadline()
+            if self.opening or self.engine.local_closed:  # an open that cannot be written has no answer
+                yield self.shut, self.close_deadline()
             self.own_session.let_go()
         elif first is not None and first is not self.failure:
             raise first
@@ -467,15 +467,6 @@ class ClientConnection(Continuity):
     def identity_of(self, delivery: Delivery) -> bytes:
         """The bare message, which no redelivery alters (Part 3, 3.2)."""
         return delivery.payload[split_header(delivery.payload)[1] :]
-
-
-def check_client_id(client_id: Any) -> str:
-    """A client id that may be asked for.  Raises `InvalidClientIDError` for an empty one, and for none."""
-    if client_id is not None and not isinstance(client_id, str):
-        raise TypeError(f"a client id is a str, not {type(client_id).__name__}")
-    if not client_id:
-        raise InvalidClientIDError("a client id is a text of at least one character")
-    return client_id
 
 
 _RARE: dict[int, Callable[..., None]] = {

@@ -26,7 +26,8 @@ from dataclasses import replace
 from typing import Any
 
 from jmsish.errors import ConnectionLostError, InvalidClientIDError, JMSError, JMSSecurityError
-from jmsish.options import NO_HOST, ConnectionTarget
+from jmsish.option_kinds import NO_HOST
+from jmsish.options import ConnectionTarget
 
 _log = logging.getLogger("jmsish.client")
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from jmsish.client.answers import Answer
 from jmsish.client.cbs import address_of, authorised_again
+from jmsish.client.client_ids import say_open
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.ledger import ClientLedger
 from jmsish.client.links import attach_consumer, attach_producer, attaching
@@ -118,7 +119,7 @@ def _attempt(connection: ClientConnection, place: ConnectionTarget) -> Procedure
         if not connection.opening:
             return
         stage = "open"
-        connection.engine.open()
+        say_open(connection.engine)
         yield connection.opened, deadline
         _check(connection)
     except OperationTimeoutError as late:

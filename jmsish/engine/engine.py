@@ -206,7 +206,7 @@ class Engine(Endpoint):
     # -- verbs ---------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Write our open."""
+        """Write our open. ``PeerLimitError`` where the names in it are too long."""
         if self.mute:
             if self.error is not None and not self.local_open:
                 raise EngineStateError(self.why_mute("closed"))
@@ -227,9 +227,7 @@ class Engine(Endpoint):
             properties=self.properties,
         )
         if len(body) + 8 > MIN_MAX_FRAME_SIZE:  # Part 2, 2.4.1: "prior to any explicit negotiation"
-            raise EngineStateError(
-                f"amqp:frame-size-too-small: an open of {len(body) + 8} octets, where 512 are the most"
-            )
+            raise PeerLimitError(FRAME_SIZE_TOO_SMALL, f"an open of {len(body) + 8} octets, where 512 are the most")
         self.advance(LOCAL_OPEN)
         self.write(0, body)
 
@@ -241,7 +239,11 @@ class Engine(Endpoint):
             if not self._handshake.done:
                 self._finish()
                 return
-            self._write_open()
+            try:
+                self._write_open()
+            except PeerLimitError:  # it cannot be said at all
+                self._finish()
+                return
         self._write_close(error)
 
     def _write_close(self, error: AmqpError | None) -> None:

@@ -478,6 +478,21 @@ async def test_rule_22_a_client_id_that_is_none(face: Face) -> None:
     assert len(list(face.broker.connections())) == 1
 
 
+async def test_rule_22_a_client_id_that_cannot_be_said(face: Face) -> None:
+    """22: half a character, and more than AMQP's first frame holds, are InvalidClientIDError, whoever the broker is."""
+    connection = await unused(face)
+    with pytest.raises(jmsish.InvalidClientIDError):
+        connection.client_id = "half\ud800"
+    connection.client_id = "long" * 200
+    for _ in range(2):
+        assert isinstance(await outcome(connection.start()), jmsish.InvalidClientIDError)
+    await connection.close()
+    assert isinstance(await outcome(face.connect(client_id="long" * 200)), jmsish.InvalidClientIDError)
+    await (await unused(face, client_id="long" * 200)).close()
+    assert not face.broker.connections()
+    await face.connect(client_id="x" * 250)
+
+
 async def test_rule_23_two_connections_with_one_client_id(face: Face) -> None:
     """23: the second is refused with InvalidClientIDError, at its first use; the first goes on. Closed, it is free."""
     first = await face.connect(client_id="mine")
