@@ -457,9 +457,14 @@ class ClientConsumer(CreditWindow, Reattaching, Waiting):
             yield from self.session.leave(self, self.detached)
 
     def detach_when_settled(self) -> None:
-        """Detach a closed consumer's link unless deliveries or a transaction still need it."""
+        """Detach a closed consumer's link unless deliveries or a transaction still need it.
+
+        Amid its close it is needed too: that detaches when all that was not read has gone back.
+        """
         link = self.link
-        if link is not None and link.attached and self.closed and not self.unsettled and not self.in_transaction:
+        if link is None or not link.attached or not self.closed or self.drained is not None:
+            return
+        if not self.unsettled and not self.in_transaction:
             self.detach()
 
     def detach(self) -> None:
