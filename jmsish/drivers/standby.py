@@ -168,13 +168,13 @@ class StandbyReader(PassingTime):
     def _dial_or_wait(self, future: Future[Any], deadline: float | None) -> Any:
         if future is self.core.dialling:
             return self._dial()
-        if future is self.core.leaving and not self.transport.closed:
+        if future is not self.core.leaving:
+            return self.wait(future, deadline)
+        if not self.transport.closed:
             # A pause: an attempt has failed, and nobody listens on its wire. What it has to say last is said.
             with suppress(JMSError):
                 self.flush(self.time())
             self.transport.close()
-        if not self.transport.closed:
-            return self.wait(future, deadline)
         while not future.done():
             if self._stopped:
                 raise _Stopped
