@@ -12,7 +12,7 @@ from jmsish._listening import check_exposure, tls_of
 from jmsish.broker import Broker, ConfigurationError
 from jmsish.broker.admission import Denied
 from jmsish.broker.grants import Grant
-from jmsish.broker.patterns import ANY, words_of
+from jmsish.broker.patterns import ANY, ONE, words_of
 from jmsish.broker.remote_hosts import INSIDE, host_said
 from jmsish.broker.users_file import parse_users
 from jmsish.broker.vhosts import DEFAULT, IMPLIED_GROUP, RIGHTS, GroupSettings, VhostSettings
@@ -142,10 +142,21 @@ def _notes_of(place: str, vhost: VhostSettings) -> Iterable[str]:
         for role, access in (("source", settings.sources), ("target", settings.targets)):
             for item in filter(_is_pattern, access.items):
                 yield f"{where} {role}s has the name {item!r}, in which '#' is no wildcard: is {role}_pattern meant?"
+            for pattern in access.patterns:
+                for word in filter(_is_near_wildcard, _words(pattern)):
+                    yield f"{where} {role}_pattern {pattern!r} has the word {word!r}: only a whole word is a wildcard"
+
+
+def _words(text: str) -> list[str]:
+    return words_of(text.replace("/", "."))
 
 
 def _is_pattern(item: str) -> bool:
-    return ANY in words_of(item.replace("/", "."))
+    return ANY in _words(item)
+
+
+def _is_near_wildcard(word: str) -> bool:
+    return len(word) > 1 and (ONE in word or ANY in word)
 
 
 def _told(broker: Broker, user: str, host: str, vhost: str | None) -> list[str]:

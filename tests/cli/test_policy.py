@@ -127,6 +127,10 @@ KEY = scram_key("SCRAM-SHA-256", "secret")
             "targets has the name 'orders.#', in which '#' is no wildcard: is target_pattern meant?",
         ),
         (
+            '[vhosts."$default".groups.a]\nsource_pattern = "joe*.#"',
+            "[vhosts.$default.groups.a] source_pattern 'joe*.#' has the word 'joe*': only a whole word is a wildcard",
+        ),
+        (
             '[users.alice]\npassword = "x"\n[vhosts."$default".groups.a]\nusers = ["alcie"]',
             "[vhosts.$default.groups.a] has a user 'alcie' without a password: is 'alice' meant?",
         ),
