@@ -128,7 +128,7 @@ def wakes_up(stage: Stage) -> None:
     got: list[str] = []
     thread = threading.Thread(target=lambda: got.append(seen(consumer.receive(timeout=stage.patience))), daemon=True)
     thread.start()
-    thread.join(stage.quiet)
+    stage.waits(consumer)
     consumer.close()
     thread.join(stage.patience)
     if got != ["none"]:

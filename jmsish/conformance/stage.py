@@ -7,7 +7,7 @@ count of deliveries where it is not the first, and ``none`` where nothing may co
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import Event
 from typing import Any
 
@@ -135,13 +135,21 @@ class Stage:
     def prefetched(self, consumer: jmsish.MessageConsumer, count: int) -> None:
         """Wait until so many messages lie unread at the client: that is what many scenarios are about."""
         core = consumer._core
+        if not self._comes(lambda: len(core.buffer) >= count):
+            raise Difference(f"{len(core.buffer)} of {count} messages were sent ahead")
+
+    def waits(self, consumer: jmsish.MessageConsumer) -> None:
+        """Wait until a thread waits for a message of this consumer; one that was started may not have run yet."""
+        if not self._comes(lambda: consumer._core.waiter is not None):
+            raise Difference("the receive does not wait")
+
+    def _comes(self, condition: Callable[[], bool]) -> bool:
         pause = Event()
         waited = 0.0
-        while len(core.buffer) < count and waited < self.patience:
+        while not condition() and waited < self.patience:
             pause.wait(0.01)
             waited += 0.01
-        if len(core.buffer) < count:
-            raise Difference(f"{len(core.buffer)} of {count} messages were sent ahead")
+        return condition()
 
     # -- the end
 
