@@ -206,7 +206,7 @@ class ServerConnection(Guest, Temporaries):
         return self.broker.management if address == MANAGEMENT else None
 
     def missed(self, session: EngineSession, where: str, state: Any) -> None:
-        """A message was dropped with a link or session that ended from here, and nobody hears what became of it.
+        """A message, or an outcome, was dropped with a link or session that ended from here, and nobody hears of it.
 
         If it was part of a transaction, the others are not committed alone.
         """
@@ -214,7 +214,7 @@ class ServerConnection(Guest, Temporaries):
             return
         transaction = self.transactions.get(state.txn_id)
         if transaction is not None:
-            transaction.fail(ROLLBACK, f"a message of it was dropped with {where}, which was ended here")
+            transaction.fail(ROLLBACK, f"a part of it was dropped with {where}, which was ended here")
 
     def _disposed(
         self, session: EngineSession, deliveries: list[Delivery], state: Any, settled: bool, sender_role: bool

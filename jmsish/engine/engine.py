@@ -44,7 +44,7 @@ from .heartbeat import Heartbeat, pass_time
 from .limits import DEFAULT_LIMITS, Limits
 from .link import FAST_LAYOUT_SIZE, Link
 from .outgoing import resume
-from .performatives import NAMES, TRANSFER, Open, decode_list, encode_close, encode_open, performative_code
+from .performatives import NAMES, Open, decode_list, encode_close, encode_open, performative_code
 from .quick import take_quick
 from .sasl import SaslClient, SaslServer, Verdict
 from .session import INCOMING_WINDOW, EngineSession
@@ -455,8 +455,8 @@ class Engine(Endpoint):
                 control.refuse_stray(self, NAMES[code], channel)
             elif not session.discarding and (not session.mute or code in incoming.TAKEN_AFTER_END):
                 taker(session, data, pos, end)
-            elif code == TRANSFER:
-                incoming.miss_transfer(session, data, pos, end)
+            else:
+                incoming.miss(session, code, data, pos, end)
         except LinkFault as fault:
             fault.link.fail(AmqpError(fault.condition, fault.description))
         except SessionFault as fault:

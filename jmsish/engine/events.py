@@ -17,8 +17,8 @@
 ``(OVERSIZE, link, delivery)``   a delivery grew beyond the link's max-message-size; what still comes of it is dropped
 ``(OVERSIZE_ENDED, link, delivery)``  the last frame of such a delivery, where it was not the one that went beyond; or,
                         while it is not complete, more of it was dropped than anybody has to wait for
-``(MISSED, session, where, state)``  a transfer of a transaction was dropped, with or behind what ended its link or
-                        session from here; ``where`` names that
+``(MISSED, session, where, state)``  a transfer, or an outcome, of a transaction was dropped, with or behind what ended
+                        its link or session from here; ``where`` names that
 ``(DISPOSED, session, deliveries, state, settled, sender_role)``  a disposition about deliveries unsettled until now
 ``(FAILED, error)``     the engine failed; nothing comes after this
 ``(AUTHENTICATED, identity, mechanism)``  a server's SASL exchange succeeded

@@ -296,17 +296,19 @@ def take_transfer(session: EngineSession, data: bytes, pos: int, end: int) -> No
     _add(link, delivery, fields, data[pos:end])
 
 
-def miss_transfer(session: EngineSession, data: bytes, pos: int, end: int) -> None:
-    """A transfer for a session that we have ended: nothing is said to that, be it right or wrong."""
+def miss(session: EngineSession, code: int, data: bytes, pos: int, end: int) -> None:
+    """A frame for a session that we have ended: nothing is said to that, be it right or wrong."""
     try:
-        fields = _checked(read_fields(data, pos, end)[0], _TRANSFER_FIELDS, "transfer")
+        fields = read_fields(data, pos, end)[0] + [None] * len(_TRANSFER_FIELDS)
     except (IndexError, ValueError, StructError):
         return
+    if code == DISPOSITION and fields[0]:
+        fields[7] = fields[4]
     _report_missed(session, f"the session on channel {session.remote_channel}", fields)
 
 
 def _report_missed(session: EngineSession, where: str, fields: list[Any]) -> None:
-    """A transfer is dropped: what it was to be part of cannot be whole without it. One that aborts never was."""
+    """A transfer, or an outcome, is dropped: its transaction cannot be whole without. What aborts never was."""
     if isinstance(fields[7], TransactionalState) and not fields[9]:
         session.engine.report((MISSED, session, where, fields[7]))
 

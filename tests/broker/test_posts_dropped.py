@@ -15,7 +15,7 @@ from jmsish.broker.connection import ServerConnection
 from jmsish.engine.outcomes import Declare, Discharge, encode_control
 from tests.bench.herd import HUGE, opening
 from tests.broker.world import Clock
-from tests.wire.frames import SENDER, composite, write
+from tests.wire.frames import RECEIVER, SENDER, composite, write
 
 LIMIT = 1000
 BODY = b"\x00\x53\x77\xa1\x04body"
@@ -66,13 +66,13 @@ class Post:
         state = composite("transactional-state", txn_id=self.txn)
         return self.transfer(handle, channel, payload, state=state, **fields)
 
-    def commit(self) -> bool:
+    def commit(self, of_q: int = 0) -> bool:
         """Whether what was posted beside it is there then."""
         (transaction,) = self.broker.transactions()
         lost = transaction.rollback_only
         self.say(self.control(Discharge(self.txn, False)))
         assert not self.broker.transactions() and not self.connection.ended
-        assert self.broker.queue("q").depth == 0
+        assert self.broker.queue("q").depth == of_q
         committed = self.broker.queue("other").depth == 1
         assert committed is not lost
         return committed
@@ -177,6 +177,42 @@ def test_half_a_post_whose_own_peer_ends_its_link() -> None:
     post = Post()
     post.say(post.post(payload=BODY[:5], more=True) + write("detach", CHANNEL, handle=LINK, closed=True))
     assert post.commit()
+
+
+@pytest.mark.parametrize("settled", [True, False], ids=["settled", "unsettled"])
+@pytest.mark.parametrize("together", [True, False], ids=["in the same octets", "later"])
+def test_an_outcome_behind_what_ends_its_session(together: bool, settled: bool) -> None:
+    """What the transaction has taken is taken with all that it has posted, or not at all."""
+    post, outcome = taken()
+    octets = ENDINGS["a handle that is none"](post)
+    if not together:
+        post.say(octets)
+        octets = b""
+    state = composite("transactional-state", txn_id=post.txn, outcome=composite("accepted"))
+    post.say(octets + outcome(state, settled))
+    assert not post.commit(of_q=1)
+
+
+def test_an_outcome_of_no_transaction_behind_it_is_passed_over() -> None:
+    post, outcome = taken()
+    post.say(ENDINGS["a handle that is none"](post) + outcome(composite("accepted"), True))
+    assert post.commit(of_q=1)
+
+
+def taken() -> tuple[Post, Callable[[object, bool], bytes]]:
+    """A message of the queue is out to a consumer in the session that will end; and what that may say of it."""
+    post = Post()
+    source = composite("source", address="q")
+    post.say(post.transfer(LINK, CHANNEL, BODY, settled=True))
+    post.say(
+        write("attach", CHANNEL, name="r", handle=9, role=RECEIVER, source=source, target=composite("target"))
+        + write("flow", CHANNEL, next_incoming_id=0, incoming_window=HUGE, next_outgoing_id=0, outgoing_window=HUGE,
+                handle=9, delivery_count=0, link_credit=10)
+    )  # fmt: skip
+    assert post.broker.queue("q").acquired == 1
+    return post, lambda state, settled: write(
+        "disposition", CHANNEL, role=RECEIVER, first=0, settled=settled, state=state
+    )
 
 
 def test_what_cannot_be_read_for_an_ended_session_is_passed_over() -> None:

@@ -315,12 +315,12 @@ class RouterConnection(Guest):
         session.fail(AmqpError(RESOURCE_LIMIT_EXCEEDED, text))
 
     def missed(self, session: EngineSession, where: str, state: Any) -> None:
-        """A message was dropped here with a link or session that ended from here, or from the broker.
+        """A message, or an outcome, was dropped here with a link or session that ended from here, or from the broker.
 
         If it was part of a transaction, its broker does not hear of that, and would commit the others alone.
         """
         if isinstance(state, TransactionalState) and self._comes_from_a_client(session):
-            text = f"a message of a transaction was dropped with {where}, which was ended here"
+            text = f"a part of a transaction was dropped with {where}, which was ended here"
             self.give_up(session, AmqpError(CONNECTION_FORCED, text))
 
     def _comes_from_a_client(self, session: EngineSession) -> bool:
