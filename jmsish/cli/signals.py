@@ -20,7 +20,9 @@ class Told:
     """What a command was told, heard by who waits for it.
 
     A signal is heard by the main thread in the middle of anything, of its wait for this very signal too. So what it
-    calls takes no lock, as that of an event would be: it notes what was told, and wakes.
+    calls takes no lock, as that of an event would be: it notes what was told, and wakes. And one that comes when the
+    thread has just gone to sleep, as the interpreter sees it, and has not yet, as the system does, calls nothing until
+    the sleep is over: so the interpreter itself writes to what is waited for, as soon as it has the signal.
     """
 
     def __init__(self, reread: Callable[[], None] | None = None) -> None:
@@ -31,6 +33,11 @@ class Told:
         self._wakeup = Wakeup()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wakeup, selectors.EVENT_READ)
+
+    @property
+    def written(self) -> int:
+        """What is written to there wakes who waits."""
+        return self._wakeup.written
 
     def stop(self, *_: object) -> None:
         """To end; by any thread, and by a signal."""
@@ -65,6 +72,7 @@ class Told:
 def told_by_signals(reread: Callable[[], None] | None = None) -> Iterator[Told]:
     """For the time of the block SIGINT and SIGTERM tell to end, and SIGHUP, where there is ``reread``, to call that."""
     told = Told(reread)
+    written = signal.set_wakeup_fd(told.written, warn_on_full_buffer=False)
     meant = {signal.SIGINT: told.stop, signal.SIGTERM: told.stop}
     if reread is not None:
         meant[signal.SIGHUP] = told.hang_up
@@ -74,4 +82,5 @@ def told_by_signals(reread: Callable[[], None] | None = None) -> Iterator[Told]:
     finally:
         for number, action in before.items():
             signal.signal(number, action)
+        signal.set_wakeup_fd(written)
         told.close()

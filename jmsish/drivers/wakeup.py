@@ -20,6 +20,11 @@ class Wakeup:
     def fileno(self) -> int:
         return self._reader.fileno()
 
+    @property
+    def written(self) -> int:
+        """The descriptor that is written to, for ``signal.set_wakeup_fd``."""
+        return self._writer.fileno()
+
     def readable(self) -> None:
         """For a selector that calls what it finds: it was set."""
         self.clear()

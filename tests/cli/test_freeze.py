@@ -17,6 +17,8 @@ from .conftest import Complaint, Run
 
 SWITCH = '{"remove": [["blue", "k"]], "add": [["green", "k"]]}'
 CLI = (sys.executable, "-m", "jmsish")
+LONG = ("--hold", "300")
+"""As long as a busy machine takes to run a command."""
 
 
 @pytest.fixture
@@ -51,22 +53,22 @@ def python(text: str) -> tuple[str, ...]:
 
 
 def test_it_is_held_while_the_command_runs(broker: jmsish.EmbeddedBroker, url: str, run: Run) -> None:
-    shown = run("freeze", url, "orders", "amq.fanout", "--", *CLI, "topology", url, "--all")
+    shown = run("freeze", url, "orders", "amq.fanout", *LONG, "--", *CLI, "topology", url, "--all")
     assert "orders (direct, frozen)" in shown and "amq.fanout (fanout, frozen)" in shown
     assert "amq.direct (direct)" in shown
     assert not broker.exchange("orders").is_frozen
 
 
 def test_its_status_is_that_of_the_command(broker: jmsish.EmbeddedBroker) -> None:
-    assert main(["freeze", broker.url, "orders", *python("raise SystemExit(7)")]) == 7
+    assert main(["freeze", broker.url, "orders", *LONG, *python("raise SystemExit(7)")]) == 7
     killed = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
-    assert main(["freeze", broker.url, "orders", *python(killed)]) == 128 + signal.SIGTERM
+    assert main(["freeze", broker.url, "orders", *LONG, *python(killed)]) == 128 + signal.SIGTERM
     assert not broker.exchange("orders").is_frozen
 
 
 def test_what_the_command_is_given_is_not_ours_to_read(broker: jmsish.EmbeddedBroker, run: Run) -> None:
     text = "import sys; print(sys.argv[1:])"
-    shown = run("freeze", broker.url, "orders", "--hold", "20", *python(text), "--hold", "5", "--", "x")
+    shown = run("freeze", broker.url, "orders", "--hold", "200", *python(text), "--hold", "5", "--", "x")
     assert shown == "['--hold', '5', '--', 'x']\n"
 
 
@@ -74,10 +76,10 @@ def test_bindings_change_when_the_command_is_done(
     broker: jmsish.EmbeddedBroker, run: Run, switch: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     failing = python("raise SystemExit(3)")
-    assert main(["freeze", broker.url, "orders", "--rebind", switch, *failing]) == 3
+    assert main(["freeze", broker.url, "orders", *LONG, "--rebind", switch, *failing]) == 3
     assert "the bindings stay as they were" in capfd.readouterr().err
     assert bound(broker) == {("blue", "k")}
-    run("freeze", broker.url, "orders", "--rebind", switch, *python("pass"))
+    run("freeze", broker.url, "orders", *LONG, "--rebind", switch, *python("pass"))
     assert bound(broker) == {("green", "k")}
 
 
@@ -94,8 +96,8 @@ class Holder:
     """`jmsish freeze` in a process of its own, that holds."""
 
     def __init__(self, *arguments: str) -> None:
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen([*CLI, "freeze", *arguments], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        pipe, command = subprocess.PIPE, [*CLI, "freeze", *LONG, *arguments]
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "frozen: orders\n"
 

@@ -86,8 +86,28 @@ def test_signals_mean_what_they_meant_before_after_the_block() -> None:
     told.stop()  # by a thread that comes late: nobody waits any more
 
 
+def test_a_signal_that_has_called_nothing_yet_wakes_who_waits() -> None:
+    """It came before the system had put the thread to sleep, which would have slept on: for `jmsish broker` half a
+    minute, for `jmsish freeze` as long as it held."""
+    with told_by_signals() as told:
+        written = signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(written)
+
+        def come() -> None:
+            told._is_stopped = True  # what the signal calls, if it did
+            os.write(written, bytes([signal.SIGTERM]))  # as the interpreter does, at once
+
+        coming = threading.Thread(target=come)
+        coming.start()
+        assert told.wait(1e6)
+        coming.join(PATIENCE)
+    assert signal.set_wakeup_fd(-1) == -1
+
+
 def test_who_waits_is_woken_by_another_thread() -> None:
     told = Told()
-    threading.Thread(target=told.stop).start()
+    telling = threading.Thread(target=told.stop)
+    telling.start()
     assert told.wait(PATIENCE)
+    telling.join(PATIENCE)
     told.close()
