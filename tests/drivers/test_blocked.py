@@ -20,6 +20,7 @@ from jmsish.drivers.transport import InputFirst, SendBlocked
 from tests.relay import DOWN, UP, Relay
 
 from .calls import PATIENCE, begin, prompt, queue_of
+from .conftest import Wire
 from .mute import MutableProxy
 from .reach import broker, proxy  # noqa: F401
 
@@ -72,7 +73,7 @@ def test_who_is_to_read_does_not_wait_to_write_while_there_is_something_to_read(
     else:
         with pytest.raises(SendBlocked):
             transport.send(said, monotonic())
-        threading.Timer(0.05, peer.sendall, [b"hello"]).start()
+        begin(lambda: peer.sendall(b"hello"))
     with pytest.raises(InputFirst):
         transport.send(said if is_first else b"", None, True)
     assert transport.recv(PATIENCE) == b"hello"
@@ -88,6 +89,29 @@ def _read(peer: socket.socket, size: int) -> bytes:
     while len(read) < size:
         read.extend(peer.recv(1 << 20))
     return bytes(read)
+
+
+@pytest.mark.parametrize("kind", ["tcp", "tls", "ws", "wss"])
+def test_who_is_to_read_loses_nothing_of_what_it_writes_and_reads_in_turns(kind: str) -> None:
+    """The broker takes nothing of one who takes none of its output, so neither direction gets anywhere by itself."""
+    wire, asked, lines = Wire(kind), 200_000, 600
+    try:
+        transport = wire.connect()
+        transport.send(b"flood %d 10000\n" % lines)
+        said, read = b"echo 1234567\n" * asked, bytearray()
+        is_blocked = True
+        while len(read) < lines * 10_000 + asked * 8:
+            try:
+                if is_blocked:
+                    transport.send(said, monotonic() + PATIENCE, True)
+                is_blocked = False
+            except InputFirst:
+                pass
+            said = b""
+            read += transport.recv(PATIENCE)
+        assert read.count(b"1234567\n") == asked and read.count(b"x\n") == lines
+    finally:
+        wire.stop()
 
 
 class Full(Relay):
