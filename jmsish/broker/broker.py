@@ -30,7 +30,10 @@ from jmsish.broker.holdings import blocks_of
 from jmsish.broker.imitation import LOST, ImitatingConnection, ImitatingRouter, LosingSettlement, imitation_of
 from jmsish.broker.management_links import ManagementNode
 from jmsish.broker.order import Entry
+from jmsish.broker.portions import Job, Portions
+from jmsish.broker.querying import Queries
 from jmsish.broker.queues import Queue
+from jmsish.broker.reading_on import AT_ONCE
 from jmsish.broker.redirects import Redirects
 from jmsish.broker.router import Router
 from jmsish.broker.settlement import Settlement
@@ -51,12 +54,14 @@ HIGH_WATER = 1 << 20
 SEARCHES_A_STEP = 4
 """Of queues in which consumers look for what they select, so many look on in one step; the others have their turn."""
 
-BURIALS_A_STEP = 1000
-"""So many messages become dead letters in one step, in ten milliseconds: of a rejected range the rest comes later."""
+BURIALS_A_STEP = 200
+"""So many messages become dead letters in one step, in two milliseconds: of a rejected range the rest comes later."""
 
 
 class Broker:
     """A whole broker as a state machine. ``clock`` gives seconds since the epoch and drives all that messages feel."""
+
+    high_water = HIGH_WATER
 
     def __init__(
         self,
@@ -77,7 +82,6 @@ class Broker:
         self.questions: list[tuple[ServerConnection, Question]] = []
         """What is to be asked with nothing held, and :meth:`Login.answered` told."""
         self.dials: list[Any] = []
-        self.high_water = HIGH_WATER
         self.denials = Denials()
         self.told = Told()
         self.admission = Admission(self.config, self.denials)
@@ -96,7 +100,9 @@ class Broker:
         """Connections that may have output."""
         self._timers = Timers()
         self._numbers = count(1)
-        self._engine_limits = self.config.caps.of_engine()
+        self.portions = Portions()
+        self.queries = Queries(self.portions)
+        self._engine_limits = replace(self.config.caps.of_engine(), most_disposed=AT_ONCE)
 
     # --- driven by the driver
 
@@ -152,6 +158,7 @@ class Broker:
     def step(self) -> list[ServerConnection]:
         """Serve every queue that something happened to, once; the connections that have output."""
         now = self.now()
+        self.portions.go_on()
         if self._unfinished:
             for queue in list(islice(self._unfinished, SEARCHES_A_STEP)):
                 del self._unfinished[queue]
@@ -174,7 +181,7 @@ class Broker:
         left = iter(dirty)
         try:
             for queue in left:
-                if not queue.deleted:
+                if not (queue.deleted or queue.halts):
                     given = min(SLICE, max(patience, 0))
                     serve(queue, now, given)
                     patience -= given - queue.patience
@@ -192,7 +199,7 @@ class Broker:
     @property
     def unfinished(self) -> bool:
         """There is more to do than was done in the last step, for the sake of all others: call it again soon."""
-        return bool(self._unfinished or self.freezes.unfinished or self.settlement.has_dead)
+        return bool(self._unfinished or self.freezes.unfinished or self.portions or self.settlement.has_dead)
 
     def _bury(self, most: int) -> int:
         """Carry so many to the dead letters, at most; how many more there may be in this step."""
@@ -211,6 +218,7 @@ class Broker:
         self.freezes.stop()
         for connection in list(self._connections):
             connection.close(error)
+        self.portions.finish()
         self._bury(maxsize)
 
     # --- asked by faces and tools
@@ -301,6 +309,9 @@ class Broker:
 
     def resume(self, queue: Queue) -> None:
         self._unfinished[queue] = None
+
+    def begin(self, job: Job) -> None:
+        self.portions.begin(job)
 
     def schedule(self, due: float, queue: Queue) -> None:
         self._timers.add(due, queue)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jmsish.broker.attach import Terminal, answer
 from jmsish.broker.consumers import ask
 from jmsish.broker.coordinator import ControlLink
-from jmsish.broker.dispositions import disposed
+from jmsish.broker.dispositions import comes_back, disposed
 from jmsish.broker.filters import Filters
 from jmsish.broker.greeting import admit
 from jmsish.broker.guests import Guest
@@ -28,13 +28,16 @@ from jmsish.broker.names import MANAGEMENT
 from jmsish.broker.order import Entry
 from jmsish.broker.outgoing import OutgoingLink
 from jmsish.broker.pending import Pending
+from jmsish.broker.portions import GivingBack
 from jmsish.broker.queues import Queue
+from jmsish.broker.reading_on import ReadingOn
 from jmsish.broker.subscriptions import Lookup
 from jmsish.broker.temporaries import Temporaries
 from jmsish.broker.transactions import ROLLBACK, Transaction
 from jmsish.engine import events
 from jmsish.engine.outcomes import AmqpError, TransactionalState
 from jmsish.engine.oversize import limit_messages
+from jmsish.engine.rest import take_rest
 
 if TYPE_CHECKING:
     from jmsish.broker.broker import Broker
@@ -79,11 +82,30 @@ class ServerConnection(Guest, Temporaries):
         self.leases = Leases()
         """Freezes that it asked for by request; they end with it."""
         self._sessions: list[EngineSession] = []
+        self.reading_on: ReadingOn | None = None
+        """While a disposition is worked off in portions, what does that."""
+        self._awaited = 0
 
     def __repr__(self) -> str:
         return f"<ServerConnection {self.number} {self.container_id!r} {self.peer}>"
 
     # --- bytes and time
+
+    def begin_waiting(self) -> None:
+        """Something that it asked for is worked off in portions: it should not ask for more meanwhile."""
+        self._awaited += 1
+        self.is_busy = True
+
+    def end_waiting(self) -> None:
+        """That is done."""
+        self._awaited -= 1
+        self.is_busy = self._awaited > 0
+
+    def receive_eof(self) -> None:
+        if self.reading_on is not None:
+            self.reading_on.is_cut_off = True
+        else:
+            super().receive_eof()
 
     def take_output(self) -> bytes:
         """Bytes for the peer. Taken, they make room: the next step may have more."""
@@ -219,9 +241,20 @@ class ServerConnection(Guest, Temporaries):
     def _disposed(
         self, session: EngineSession, deliveries: list[Delivery], state: Any, settled: bool, sender_role: bool
     ) -> None:
+        if self.engine.rest is not None:
+            self._read_on_later(deliveries, comes_back(state, settled))
         # What a sender says of its own deliveries changes nothing here: they were decided when they came in.
         if not sender_role:
             disposed(self, session, deliveries, state, settled)
+
+    def _read_on_later(self, deliveries: list[Delivery], come_back: bool) -> None:
+        """These are not all that are disposed of."""
+        if self.reading_on is None:
+            self.reading_on = ReadingOn(self)
+            self.begin_waiting()
+            self.broker.portions.add(self.reading_on)
+        if come_back:
+            self.reading_on.halt(deliveries)
 
     def _failed(self, error: AmqpError) -> None:
         self.end()
@@ -290,11 +323,7 @@ class ServerConnection(Guest, Temporaries):
         for consumer, _, entry in self.half_sent:
             if consumer.link.session is session:
                 consumer.settle_sent(entry)
-        settlement = self.broker.settlement
-        for delivery in list(session.outgoing.values()):
-            consumer = delivery.link.context
-            if isinstance(consumer, OutgoingLink):
-                consumer.give_up(settlement, delivery)
+        self._give_up_all(list(session.outgoing.values()))
         session.outgoing.clear()
         session.incoming.clear()
         for terminal in terminals:
@@ -306,10 +335,19 @@ class ServerConnection(Guest, Temporaries):
         self.broker.router.subscriptions.ended(session)
         self._parting.ended(session)
 
+    def _give_up_all(self, deliveries: list[Delivery]) -> None:
+        """The default outcome for each, by links that are let go of before the last of them had it."""
+        links = ((link, link.context) for link in {delivery.link for delivery in deliveries})
+        consumers = {link: consumer for link, consumer in links if isinstance(consumer, OutgoingLink)}
+        self.broker.portions.begin(GivingBack(self.broker.settlement, deliveries, consumers))
+
     def end(self, reason: str = "the connection was lost") -> None:
         """The connection is over, by a close or by a loss: all sessions end, temporary queues go."""
         if self.ended:
             return
+        if self.engine.rest is not None:
+            for event in take_rest(self.engine):  # what it has said in one frame holds as a whole
+                self._disposed(*event[1:])
         self.ended = True
         # Transactions first: what was retired in them is decided by their rollback, not by the loss (b.5, 9).
         for session in self._sessions:

@@ -43,7 +43,8 @@ def disposed(
     deliveries = [delivery for delivery in deliveries if not _is_over(delivery)]
     if not deliveries:
         return
-    excess = too_many_notes(state, len(deliveries))
+    rest = session.engine.rest
+    excess = too_many_notes(state, len(deliveries) if rest is None else len(deliveries) + len(rest))
     if excess is not None:
         _give_up(connection, deliveries)
         session.fail(excess)
@@ -56,6 +57,13 @@ def disposed(
             _retire(connection, transaction, deliveries, state.outcome, settled)
     else:
         _apply(connection, session, deliveries, state, settled)
+
+
+def comes_back(state: DeliveryState | None, settled: bool) -> bool:
+    """Whether a message may come back to its queue, or become a dead letter, by what is said of it."""
+    if isinstance(state, (Accepted, TransactionalState)):
+        return False
+    return settled or isinstance(state, _TERMINAL)
 
 
 def _give_up(connection: ServerConnection, deliveries: list[Delivery]) -> None:

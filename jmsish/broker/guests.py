@@ -39,6 +39,8 @@ class Guest:
     """What is done with each event of the engine."""
     broker: Any
     """Where it is."""
+    is_busy = False
+    """What comes now is only kept, behind what is worked off in portions: it should wait."""
 
     def __init__(self, engine: Engine, number: int, identity: str | None, peer: str) -> None:
         self.engine = engine

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from itertools import islice
 from sys import maxsize
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -35,6 +34,7 @@ from jmsish.broker.entities import (
 from jmsish.broker.exchange_kinds import BindingKind, ExchangeKind
 from jmsish.broker.leading import check_led_to, check_pair
 from jmsish.broker.policy_kinds import GroupKind, PolicyKind, VhostKind
+from jmsish.broker.querying import Query
 from jmsish.engine.codec import (
     AMQP_VALUE,
     CORRELATION_ID,
@@ -174,7 +174,7 @@ def _do(home: Any, kinds: Kinds, request: Request, connection: Any) -> Said:
     if request.operation in INQUIRIES:
         return _inquire(kinds, request)
     if request.operation == "QUERY":
-        return _query(home, kinds, request)
+        return _query(home, kinds, request, connection)
     kind = _kind(kinds, request.type)
     operation = _ON_KIND.get((kind.name, request.operation)) or _ON_ENTITY.get(request.operation)
     if operation is None or request.operation not in kind.operations:
@@ -305,17 +305,17 @@ _ON_KIND: Final[dict[tuple[str, str], Callable[[Asked], Said]]] = {
 # --- operations on the node
 
 
-def _query(home: Any, kinds: Kinds, request: Request) -> Answer:
+def _query(home: Any, kinds: Kinds, request: Request, connection: Any) -> Said:
     """QUERY (3.2.1): a table of the entities of one type, or of all; some of it by ``offset`` and ``count``."""
     wanted = _wanted_attributes(request.body)
     kinds = kinds if _entity_type(request) is None else (_kind(kinds, str(_entity_type(request))),)
     columns = wanted or tuple(dict.fromkeys(name for kind in kinds for name in kind.attributes))
     offset, count = _number(request, "offset", 0), _number(request, "count", maxsize)
-    # What is not asked for is not looked at: a page of a thousand costs a thousand, wherever it is.
-    every = ((kind, entity) for kind in kinds for entity in kind.entities(home))
-    page = islice(every, min(offset, maxsize), min(offset + count, maxsize))
-    rows = [[attributes.get(name) for name in columns] for attributes in (kind.describe(each) for kind, each in page)]
-    return Answer(OK, "OK", {"attributeNames": list(columns), "results": rows})
+    query = Query(kinds, home, columns, min(offset, maxsize), min(offset + count, maxsize))
+    if home.queries is None:
+        return query.run()
+    home.queries.add(query, connection)
+    return query.done
 
 
 def _entity_type(request: Request) -> str | None:

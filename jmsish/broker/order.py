@@ -307,10 +307,32 @@ class Level:
                 self.grouped_blocks = BlockNumbers()
             self.grouped_blocks.add(block.number)
 
+    def sweep(self) -> tuple[int, int]:
+        """All that waits here without a past goes, a block at a time: so many messages, so many octets."""
+        messages = octets = 0
+        for block in list(self.blocks.values()):
+            waiting = [item for item in block.slots if type(item) is bytes]
+            if not waiting:
+                continue
+            messages += len(waiting)
+            octets += sum(map(len, waiting))
+            for index, item in enumerate(block.slots):
+                if type(item) is bytes:
+                    block.slots[index] = None
+                    block.flags[index] = CLOSED
+            self.free -= len(waiting)
+            block.free -= len(waiting)
+            block.live -= len(waiting)
+            self._drop_if_bare(block)
+        return messages, octets
+
     def remove(self, block: Block, index: int) -> None:
         """A closed place becomes empty for ever; a block without a message left goes too."""
         block.slots[index] = None
         block.live -= 1
+        self._drop_if_bare(block)
+
+    def _drop_if_bare(self, block: Block) -> None:
         if block.live:
             return
         if block is not self.tail:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from sys import maxsize
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from jmsish.broker.groups import Selects
 from jmsish.broker.notes import most_unsettled
 from jmsish.broker.octets import for_delivery, head_for_delivery
 from jmsish.broker.order import ACQUIRED, Entry, History
+from jmsish.broker.portions import GivingBack
 from jmsish.broker.queues import Queue
 from jmsish.broker.selectors import weight_of
 from jmsish.broker.settlement import Settlement
@@ -25,7 +27,6 @@ from jmsish.engine.outcomes import (
     Source,
     TransactionalState,
 )
-from jmsish.engine.serial import serial_difference
 
 if TYPE_CHECKING:
     from jmsish.broker.connection import ServerConnection
@@ -335,20 +336,14 @@ class OutgoingLink(Consumer):
         self._left = []
         self.gone = True
         self.take_back_unsent()
-        settlement = self.connection.broker.settlement
-        for delivery in mine:
-            if session.outgoing.get(delivery.id) is delivery:
-                self.give_up(settlement, delivery)
-                session.forget(delivery)
+        broker = self.connection.broker
+        broker.portions.begin(GivingBack(broker.settlement, mine, {self.link: self}, session))
 
     def _unsettled(self) -> list[Delivery]:
         """Its deliveries that are unsettled. What its session had before it is not looked at: that may be much."""
-        mine: list[Delivery] = []
-        for delivery in reversed(self.link.session.outgoing.values()):
-            if serial_difference(delivery.id, self._since) < 0:
-                break
-            if delivery.link is self.link:
-                mine.append(delivery)
+        link, session = self.link, self.link.session
+        sent = (session.next_delivery_id - self._since) & 0xFFFFFFFF
+        mine = [delivery for delivery in islice(reversed(session.outgoing.values()), sent) if delivery.link is link]
         mine.reverse()
         return mine
 

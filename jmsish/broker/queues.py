@@ -8,7 +8,7 @@ offered the second of two returned messages before the first (redelivery b.5, 4)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from jmsish.broker.arrival import Arrival
 from jmsish.broker.calendar import Calendar
@@ -32,38 +32,10 @@ from jmsish.broker.policy import QueueSettings
 
 if TYPE_CHECKING:
     from jmsish.broker.consumers import Consumer, Turns
+    from jmsish.broker.queue_home import Producer, QueueHome
 
 NOBODY: Final[dict[Any, Any]] = {}
 """Of an idle queue: who has none needs no dictionary of its own. Never written to."""
-
-
-class QueueHome(Protocol):
-    """What a queue asks of the broker it lives in."""
-
-    def now(self) -> float:
-        """Seconds of the wall clock."""
-
-    def wake(self, queue: Queue) -> None:
-        """Serve the queue's consumers in this step."""
-
-    def resume(self, queue: Queue) -> None:
-        """Serve the queue's consumers again in the next step, which is to come soon."""
-
-    def schedule(self, due: float, queue: Queue) -> None:
-        """Call ``queue.on_time`` then."""
-
-    def expired(self, queue: Queue, entry: Entry) -> None:
-        """An archived entry was past its time: to the expiry address, or nowhere."""
-
-
-class Producer(Protocol):
-    """Who brings messages to a queue."""
-
-    def top_up(self) -> None:
-        """There is room: grant credit."""
-
-    def lost_queue(self) -> None:
-        """The queue was deleted."""
 
 
 class Queue:
@@ -72,9 +44,9 @@ class Queue:
     kind: Final = "queue"
     __slots__ = (
         "acquired", "barred", "browsers", "calendar", "consumers", "dead_lettered", "deleted", "depth", "dequeued",
-        "dirty", "draining", "dropped", "drops_head", "enqueued", "expired_count", "group_of", "groups", "home",
-        "levels", "limited", "name", "news", "octets", "owner", "passing", "patience", "peer", "plain", "producers",
-        "redelivered", "searches", "settings", "special", "starved", "turns", "wanting",
+        "dirty", "draining", "dropped", "drops_head", "enqueued", "expired_count", "group_of", "groups", "halts",
+        "home", "levels", "limited", "name", "news", "octets", "owner", "passing", "patience", "peer", "plain",
+        "producers", "redelivered", "searches", "settings", "special", "starved", "turns", "wanting",
     )  # fmt: skip
 
     def __init__(self, name: str, settings: QueueSettings, home: QueueHome, owner: object = None) -> None:
@@ -86,7 +58,7 @@ class Queue:
         self.owner = owner
         """The connection a temporary queue belongs to."""
         self.levels: list[Level] = []
-        self.depth = self.acquired = self.octets = self.barred = 0
+        self.depth = self.acquired = self.octets = self.barred = self.halts = 0
         self.special = 0
         """Messages that not everybody may have, and consumers that want not every message: 0 makes all simple."""
         self.wanting = 0
@@ -441,10 +413,16 @@ class Queue:
 
     def purge(self) -> int:
         """Remove all that is available; what somebody holds stays. Returns how many went."""
-        gone = 0
+        swept = [level.sweep() for level in self.levels]
+        gone, octets = sum(messages for messages, _ in swept), sum(octets for _, octets in swept)
+        self.depth -= gone
+        self.octets -= octets
+        self.dequeued += gone
         while (entry := self.take_any()) is not None:
             self.archive(entry)
             gone += 1
+        if self.starved and not self.is_full:
+            self._feed()
         return gone
 
     def places(self, acquired: bool) -> Iterator[tuple[bytes, History | None]]:
@@ -496,4 +474,4 @@ class Queue:
         return self.calendar
 
 
-__all__ = ["FRONT", "Arrival", "Queue", "QueueHome"]
+__all__ = ["FRONT", "Arrival", "Queue"]

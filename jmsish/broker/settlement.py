@@ -8,10 +8,12 @@ outcomes came in.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+from itertools import count
 from typing import TYPE_CHECKING
 
 from jmsish.broker.octets import annotated
-from jmsish.broker.order import DYING, Entry
+from jmsish.broker.order import DYING, Entry, Place
 from jmsish.engine.codec import bare_offset
 from jmsish.engine.outcomes import Accepted, AmqpError, DeliveryState, Modified, Rejected, Released
 
@@ -29,11 +31,12 @@ TOO_MANY_ATTEMPTS = "max-delivery-attempts"
 class Settlement:
     """Applies outcomes, and remembers who is to be buried."""
 
-    __slots__ = ("_dead", "_sorted")
+    __slots__ = ("_dead", "_numbers")
 
     def __init__(self) -> None:
-        self._sorted = False
-        self._dead: list[tuple[Queue, Entry, str, AmqpError | None]] = []
+        self._dead: dict[Queue, list[tuple[Place, int, Entry, str, AmqpError | None]]] = {}
+        """Of each queue a heap, in its order."""
+        self._numbers = count()
 
     def apply(self, consumer: Consumer, entry: Entry, outcome: DeliveryState) -> bool:
         """Apply a terminal outcome the receiver chose; False where the state is none."""
@@ -78,21 +81,24 @@ class Settlement:
         return bool(self._dead)
 
     def take_dead(self, most: int) -> list[tuple[Queue, Entry, str, AmqpError | None]]:
-        """Of those that reached their limit or were rejected, so many, in the order of their queues."""
-        dead = self._dead
-        if not self._sorted:
-            dead.sort(key=lambda each: (each[0].name, each[1].place), reverse=True)
-            self._sorted = True
-        taken = dead[-most:] if most > 0 else []
-        del dead[len(dead) - len(taken) :]
-        taken.reverse()
+        """Of those that reached their limit or were rejected, so many, in the order of their queues. Where others come
+        back to the queue in portions, more of them may die: they are awaited."""
+        taken: list[tuple[Queue, Entry, str, AmqpError | None]] = []
+        if not self._dead:
+            return taken
+        for queue in sorted(self._dead, key=lambda each: each.name):
+            dead = self._dead[queue]
+            while dead and len(taken) < most and not queue.halts:
+                _, _, entry, reason, error = heappop(dead)
+                taken.append((queue, entry, reason, error))
+            if not dead:
+                del self._dead[queue]
         return taken
 
     def _doom(self, queue: Queue, entry: Entry, reason: str, error: AmqpError | None) -> None:
         """Nothing that comes in the same step about this delivery can save the message, or double it."""
         entry.state = DYING
-        self._sorted = False
-        self._dead.append((queue, entry, reason, error))
+        heappush(self._dead.setdefault(queue, []), (entry.place, next(self._numbers), entry, reason, error))
 
     def _modify(self, consumer: Consumer, entry: Entry, outcome: Modified, *, attempt: bool) -> None:
         queue = consumer.queue

@@ -21,7 +21,8 @@ from jmsish.broker.gates import GateClosed
 from jmsish.broker.groups import Selects
 from jmsish.broker.link_policy import check_superseded
 from jmsish.broker.names import SUBSCRIPTION
-from jmsish.broker.queues import Queue, QueueHome
+from jmsish.broker.queue_home import QueueHome
+from jmsish.broker.queues import Queue
 from jmsish.broker.refusals import NOT_ALLOWED, PRECONDITION_FAILED, RESOURCE_LOCKED, UNAUTHORIZED_ACCESS, Refusal
 from jmsish.engine.outcomes import AmqpError, Source
 

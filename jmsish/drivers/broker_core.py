@@ -23,6 +23,10 @@ class ServerConnection(Protocol):
         """Its peer has said who it is, and opened."""
 
     @property
+    def is_busy(self) -> bool:
+        """What it brings is only kept, behind something that is worked off in portions: it should not bring more."""
+
+    @property
     def unsent(self) -> int:
         """Octets of output that were not taken."""
 

@@ -29,6 +29,7 @@ class KeptTime:
     name: str
     _broker: BrokerCore
     _disowned: bool
+    _stopped: bool
     _lanes: dict[ServerConnection, Lane]
 
     def __init__(self, name: str, clock: Callable[[], float]) -> None:
@@ -102,5 +103,8 @@ class KeptTime:
 
     def time_passed(self) -> None:
         """The clock was moved; what was due is done when this returns."""
-        if not self._disowned:
+        if self._disowned:
+            return
+        self.call(lambda: None)
+        while self._broker.unfinished and not self._stopped:
             self.call(lambda: None)

@@ -26,7 +26,7 @@ from jmsish.drivers.forks import brokers
 from jmsish.drivers.kept_time import KeptTime
 from jmsish.drivers.telling import tell_fault
 from jmsish.drivers.transport import Outlet, PipeEnd, wake_all
-from jmsish.drivers.turns import ALONE, AT_ONCE, COMPANY, ROUND, SLICE, SMALL, Lane, Share
+from jmsish.drivers.turns import ALONE, AT_ONCE, COMPANY, ROUND, SLICE, SMALL, Behind, Lane, Share
 from jmsish.errors import ConnectionLostError, IllegalStateError
 
 __all__ = ["BrokerCore", "BrokerDriver", "Lane", "ServerConnection", "SteppedClock"]
@@ -55,6 +55,7 @@ class BrokerDriver(KeptTime):
         self._inbox: deque[tuple[Lane, bytes | None]] = deque()
         self._lanes: dict[ServerConnection, Lane] = {}
         self._left: dict[Lane, None] = {}  # with a rest that is to be worked off, by `work_off`
+        self._behind = Behind()
         self._more = False  # the broker has more to give out, which was left for the sake of others
         self._company_until = 0.0  # somebody beside those with a rest brings something, so that slices are small
         self.on_left: Callable[[], None] = lambda: None
@@ -254,6 +255,8 @@ class BrokerDriver(KeptTime):
             if pressed and monotonic() >= end:
                 self._more = True  # but first what there is goes out, and who has come is heard
                 break
+        for lane in self._behind.lanes and self._behind.over():
+            self._left[lane] = None
         if self._broker.unfinished:
             self._alarm.set(0.0)
         if self._broker.questions or self._broker.dials:
@@ -280,7 +283,7 @@ class BrokerDriver(KeptTime):
                     self._collect((lane.connection,), woken)
                     if lane.share is not None and lane.share.rest:
                         self._left[lane] = None
-                elif lane.share is None or (len(data) <= SMALL and not lane.share.rest and not lane.is_choked):
+                elif lane.share is None or (len(data) <= SMALL and not lane.share.rest and not lane.has_to_wait):
                     if self._left:
                         self._company_until = monotonic() + COMPANY
                     self._take(lane, data)
@@ -301,7 +304,7 @@ class BrokerDriver(KeptTime):
         is_first = not share.rest and not self._left
         share.put(data)
         lane.ending = lane.ending or not data  # who has left takes no output, so nothing is to be waited for
-        if lane.is_choked:
+        if self._behind.keeps(lane):
             return
         if is_first and data:
             share.work(lane.connection.receive, self._slice())
@@ -321,8 +324,8 @@ class BrokerDriver(KeptTime):
             lane = next(iter(left))
             del left[lane]
             share = lane.share
-            if share is None or lane.gone or lane.is_choked:
-                continue  # the choked one comes again when its output was taken
+            if share is None or lane.gone or self._behind.keeps(lane):
+                continue
             touched.append(lane)
             try:
                 if lane.connection.closed:

@@ -19,7 +19,7 @@ from time import thread_time
 from jmsish.drivers.broker_core import ServerConnection
 from jmsish.drivers.transport import LOW_WATER, Outlet
 
-__all__ = ["ALONE", "AT_ONCE", "CHOKED", "COMPANY", "NEVER", "ROUND", "SLICE", "SMALL", "Lane", "Share"]
+__all__ = ["ALONE", "AT_ONCE", "CHOKED", "COMPANY", "NEVER", "ROUND", "SLICE", "SMALL", "Behind", "Lane", "Share"]
 
 NEVER = float("inf")
 
@@ -110,6 +110,11 @@ class Lane:
         """Its peer takes no output, and there are many answers for it: it is asked nothing more until it does."""
         return self.outlet.held and self.connection.unsent > CHOKED and not self.ending
 
+    @property
+    def has_to_wait(self) -> bool:
+        """What it brings is not worked off now."""
+        return self.connection.is_busy or (self.outlet.held and self.is_choked)
+
     def holds(self) -> bool:
         """Whether to leave the output in the connection, whose backlog is high, until its reader resumes.
 
@@ -125,3 +130,27 @@ class Lane:
             return True
         outlet.held = False
         return False
+
+
+class Behind:
+    """Lanes whose rest stands behind something that the broker works off in portions, or waits for its peer to read."""
+
+    __slots__ = ("lanes",)
+
+    def __init__(self) -> None:
+        self.lanes: dict[Lane, None] = {}
+
+    def keeps(self, lane: Lane) -> bool:
+        """Whether its rest has to wait. A choked one comes again when its output was taken, and is not kept here."""
+        if not lane.has_to_wait:
+            return False
+        if not lane.is_choked:
+            self.lanes[lane] = None
+        return True
+
+    def over(self) -> list[Lane]:
+        """Those that do not wait any more."""
+        over = [lane for lane in self.lanes if lane.gone or not lane.connection.is_busy]
+        for lane in over:
+            del self.lanes[lane]
+        return [lane for lane in over if not lane.gone]

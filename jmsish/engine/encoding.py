@@ -159,6 +159,12 @@ def _compound(code8: int, count: int, body: bytes) -> bytes:
     return _pack_compound32(code8 + 0x10, size + 4, count) + body
 
 
+class Encoded(bytes):
+    """A value that is encoded already, to stand inside of one that is not."""
+
+    __slots__ = ()
+
+
 def encode(value: Any) -> bytes:
     """The octets of a value.
 
@@ -335,4 +341,5 @@ _ENCODERS: dict[type, Callable[[Any, int], bytes]] = {
     Decimal128: lambda value, depth: b"\x94" + bytes(value),
     Described: _encode_described,
     Array: _encode_array,
+    Encoded: lambda value, depth: bytes(value),
 }

@@ -46,6 +46,7 @@ from .link import FAST_LAYOUT_SIZE, Link
 from .outgoing import resume
 from .performatives import NAMES, Open, decode_list, encode_close, encode_open, performative_code
 from .quick import take_quick
+from .rest import Rest
 from .sasl import SaslClient, SaslServer, Verdict
 from .session import INCOMING_WINDOW, EngineSession
 from .states import AmqpError
@@ -66,7 +67,8 @@ DISCARD_LIMIT = 64 << 20
 class Engine(Endpoint):
     """One connection."""
 
-    deaf = False  # Nothing more is read. (Here, because objects of thirty attributes of their own are twice as large.)
+    deaf = mute = False  # Nothing is read, or written. (Here: objects of thirty attributes of their own are large.)
+    rest: Rest | None = None  # Of a disposition. Nothing is read until the owner has called `go_on` often enough.
 
     def __init__(
         self,
@@ -99,7 +101,6 @@ class Engine(Endpoint):
         self.incoming_window = incoming_window
         self.discard_limit = discard_limit
         self.unread_limit = UNREAD_LIMIT
-        self.mute = False
         self._handshake = Handshake(server, sasl, hostname)
         self.is_server = server
         self.limits = limits
@@ -110,23 +111,20 @@ class Engine(Endpoint):
         self.max_message_size = 0  # On links that the peer makes to send: octets of a message (`oversize`); 0 for any.
         self.remote: Open | None = None
         self.error: AmqpError | None = None
-        self.max_frame_out = MIN_MAX_FRAME_SIZE
+        self.max_frame_out = self.frames_limit = MIN_MAX_FRAME_SIZE  # W13: until the peer's open.
         self.sessions: dict[int, EngineSession] = {}
         self.remote_sessions: dict[int, EngineSession] = {}
         self.link_names: dict[tuple[str, bool], Link] = {}
         self.fast: dict[bytes, Link] = {}
         self.out: list[bytes] = []
-        self.out_size = 0
+        self.out_size = self.remote_link_count = self.unweighed = 0
         self.unflushed: list[EngineSession] = []
         self.throttled: list[EngineSession] = []
         self._events: list[tuple[Any, ...]] = []
         self.report = self._events.append
         self._chunks: list[bytes] = []
-        self._chunked = self._needed = 0
-        self.remote_link_count = self.unweighed = 0
+        self._chunked = self._needed = self._answered = 0  # The last: octets of answers that were given and not taken.
         self.shares_windows = False
-        self._answered = 0  # Octets of answers that were given and not taken.
-        self.frames_limit = MIN_MAX_FRAME_SIZE  # W13: until the peer's open.
 
     # -- what the owner asks -------------------------------------------------------------------------------------------
 
@@ -193,9 +191,7 @@ class Engine(Endpoint):
 
     def tick(self, now: float) -> float | None:
         """Send an empty frame or give up on the peer, where it is time; the next moment to ask, if any."""
-        if self.mute:
-            return None
-        return pass_time(self, self._heartbeat, now, bool(self._chunks))
+        return None if self.mute else pass_time(self, self._heartbeat, now, bool(self._chunks))
 
     def why_mute(self, otherwise: str) -> str:
         """The sentence that answers a verb which cannot be obeyed any more."""
@@ -344,7 +340,7 @@ class Engine(Endpoint):
         except Exception as error:  # Nothing the peer sends may get out of here; that this happens is a bug of ours.
             self.fail(INTERNAL_ERROR, f"{type(error).__name__}: {error}")
             return
-        if pos < len(data) and not self.deaf:
+        if (pos < len(data) or self.rest is not None) and not self.deaf:
             if pos or not going_on:
                 self._heartbeat.begin_frame()
             self._keep(data[pos:])
@@ -356,7 +352,7 @@ class Engine(Endpoint):
         """A frame that has not come whole: its rest is waited for."""
         self._chunks.append(rest)
         self._chunked = len(rest)
-        self._needed = len(rest) + 1
+        self._needed = len(rest) + 1 if self.rest is None else 1 << 62
         if self._handshake.done and len(rest) >= 4:
             self._needed = max(self._needed, _unpack_size(rest)[0])
 
@@ -375,8 +371,12 @@ class Engine(Endpoint):
         except Fault as fault:
             self.fail(fault.condition, fault.description)
         self._events += self._handshake.take_events()
-        rest, self._chunks = b"".join(self._chunks), []
-        self.receive(rest)
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Read what came while nothing was read."""
+        octets, self._chunks = b"".join(self._chunks), []
+        Engine.receive(self, octets)  # who watches (`frame_trace`) has seen them
 
     # hot: the first branch of the loop is what each message costs.
     def _read_frames(self, data: bytes, pos: int) -> int:
@@ -433,7 +433,7 @@ class Engine(Endpoint):
             pos += size
             if body != pos:
                 self._take_frame(channel, data, body, pos)
-                if self.deaf:
+                if self.deaf or self.rest is not None:
                     return pos
 
     def _take_frame(self, channel: int, data: bytes, pos: int, end: int) -> None:

@@ -104,6 +104,8 @@ def pass_time(engine: Engine, heartbeat: Heartbeat, now: float, partial: bool) -
         if late:
             engine.fail(*heartbeat.late())
         return None if late else deadline
+    if engine.rest is not None:
+        heartbeat.read, partial = True, False  # it is not the peer that is silent: we do not listen
     remote = engine.remote.idle_time_out if engine.remote is not None else None
     expired, beat, deadline = heartbeat.tick(now, remote)
     overdue, frame_by = heartbeat.await_frame(now, partial)

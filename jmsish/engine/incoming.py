@@ -29,13 +29,14 @@ from .conditions import (
 )
 from .delivery import Delivery
 from .endpoint import REMOTE_CLOSE, REMOTE_OPEN
-from .events import ABORTED, ARRIVED, ATTACHED, DELIVERED, DETACHED, DISPOSED, FLOWED, MISSED, PARTIAL
+from .events import ABORTED, ARRIVED, ATTACHED, DELIVERED, DETACHED, FLOWED, MISSED, PARTIAL
 from .frames import read_fields
 from .link import Link
 from .outgoing import resume_held
 from .oversize import drop
 from .performatives import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Attach, decode_list, read_attach, read_detach
 from .ranges import deliveries_in
+from .rest import Rest, report_disposed
 from .serial import serial_difference
 from .session import HANDLE_MAX
 from .states import AmqpError, DeliveryState, TransactionalState, decode_state
@@ -470,20 +471,13 @@ def take_disposition(session: EngineSession, data: bytes, pos: int, end: int) ->
         deliveries = [] if delivery is None else [delivery]
     else:
         deliveries = deliveries_in(session, ledger, first, last, bool(settled))
-    if not deliveries:
-        return
-    settled = bool(settled)
-    for delivery in deliveries:
-        delivery.remote_state = state
-        if settled:
-            delivery.remote_settled = True
-            del ledger[delivery.id]
-    if not is_receiver:
-        # One in transit is reported when it is whole.
-        deliveries = [delivery for delivery in deliveries if delivery.complete]
-        if not deliveries:
+        engine = session.engine
+        if len(deliveries) > engine.limits.most_disposed:
+            engine.rest = Rest(session, deliveries, state, bool(settled))
+            engine.rest.report(engine.limits.most_disposed)
             return
-    session.engine.report((DISPOSED, session, deliveries, state, settled, not is_receiver))
+    if deliveries:
+        report_disposed(session, deliveries, state, bool(settled))
 
 
 Taker = Callable[["EngineSession", bytes, int, int], None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from sys import maxsize
 
 from .conditions import RESOURCE_LIMIT_EXCEEDED
 
@@ -27,6 +28,10 @@ class Limits:
 
     max_unfinished: int = 0
     """Octets of messages that have come in part, beside the largest of them (`unfinished`); 0 is no limit."""
+
+    most_disposed: int = maxsize
+    """Deliveries that are reported at once of those which one disposition names. To name more is no fault, but work
+    that is to be done in parts (`rest`)."""
 
     def answers_refused(self) -> tuple[str, str]:
         """Condition and sentence for a peer that asks and does not listen."""

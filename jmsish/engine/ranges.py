@@ -55,12 +55,9 @@ def deliveries_in(
 
 
 def _one_by_one(ledger: dict[int, Delivery], first: int, span: int) -> tuple[list[Delivery], int]:
-    found = []
-    for number in range(first, first + span + 1):
-        delivery = ledger.get(number & _MASK)
-        if delivery is not None:
-            found.append(delivery)
-    return found, span + 1
+    end = first + span + 1
+    numbers = range(first, end) if end <= _MASK else [number & _MASK for number in range(first, end)]
+    return [delivery for delivery in map(ledger.get, numbers) if delivery is not None], span + 1
 
 
 def _in_order(ledger: dict[int, Delivery], first: int, span: int) -> tuple[list[Delivery], int]:
@@ -69,6 +66,8 @@ def _in_order(ledger: dict[int, Delivery], first: int, span: int) -> tuple[list[
     newest = next(reversed(ledger))
     if (newest - first) & _MASK > span and serial_difference(newest, first) < 0:
         return [], 1  # all of it was before
+    if (next(iter(ledger)) - first) & _MASK <= (newest - first) & _MASK <= span:
+        return list(ledger.values()), len(ledger)
     found: list[Delivery] = []
     looks = 0
     for number, delivery in ledger.items():

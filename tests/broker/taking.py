@@ -8,6 +8,7 @@ from typing import Any
 from jmsish.broker.consumers import Consumer, ask, enter, leave, serve
 from jmsish.broker.order import Entry
 from jmsish.broker.policy import QueueSettings
+from jmsish.broker.portions import Job
 from jmsish.broker.queues import Arrival, Queue
 from jmsish.broker.settlement import Settlement
 from jmsish.broker.timers import Timers
@@ -34,6 +35,10 @@ class Home:
 
     def resume(self, queue: Queue) -> None:
         self.unfinished.append(queue)
+
+    def begin(self, job: Job) -> None:
+        while job.go_on(1):
+            pass
 
     def schedule(self, due: float, queue: Queue) -> None:
         self.timers.add(due, queue)

@@ -75,9 +75,11 @@ class Client:
 
 
 class LifeOfAQueue(RuleBasedStateMachine):
+    portion = 0
+
     def __init__(self) -> None:
         super().__init__()
-        self.world = World({"queues": {"q": {"max_delivery_attempts": MAXIMUM}}})
+        self.world = World({"queues": {"q": {"max_delivery_attempts": MAXIMUM}}}, portion=self.portion)
         self.letters: list[Letter] = []
         self.lines: list[Line] = []
         self.clients: list[Client] = []
@@ -326,3 +328,13 @@ LifeOfAQueue.TestCase.settings = settings(
     max_examples=examples(80), stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 TestLifeOfAQueue = LifeOfAQueue.TestCase
+
+
+class LifeInPortions(LifeOfAQueue):
+    """The same, where no step does more than two messages of anything: it comes to the same."""
+
+    portion = 2
+
+
+LifeInPortions.TestCase.settings = settings(LifeOfAQueue.TestCase.settings, max_examples=examples(40))
+TestLifeInPortions = LifeInPortions.TestCase

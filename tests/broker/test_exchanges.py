@@ -13,6 +13,7 @@ from jmsish.broker.exchanges import Binding, Exchange, Exchanges
 from jmsish.broker.order import History
 from jmsish.broker.patterns import Node, PersistentMap, added, found, matches, normalised, removed, removed_all
 from jmsish.broker.policy import DEFAULT_SETTINGS, QueueSettings
+from jmsish.broker.portions import Job
 from jmsish.broker.queues import Arrival, Queue
 from jmsish.errors import InvalidDestinationError
 from tests.broker.world import World
@@ -254,6 +255,8 @@ class Home:
         return 1000.0
 
     def wake(self, queue: Queue) -> None: ...
+
+    def begin(self, job: Job) -> None: ...
 
     def schedule(self, due: float, queue: Queue) -> None: ...
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from jmsish.broker.exchanges import Exchange, Exchanges
 from jmsish.broker.policy import DEFAULT_SETTINGS, QueueSettings
+from jmsish.broker.portions import Job
 from jmsish.broker.queues import Queue
 from jmsish.engine.values import encode, encode_described, encode_map, encode_string
 
@@ -18,6 +19,8 @@ class Home:
         return 1000.0
 
     def wake(self, queue: Queue) -> None: ...
+
+    def begin(self, job: Job) -> None: ...
 
     def schedule(self, due: float, queue: Queue) -> None: ...
 

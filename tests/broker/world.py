@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from jmsish.broker import Broker, QueueView
@@ -43,9 +44,13 @@ class Clock:
 class World:
     """One broker, and the peers connected to it."""
 
-    def __init__(self, config: dict[str, Any] | None = None, **options: Any) -> None:
+    def __init__(self, config: dict[str, Any] | None = None, *, portion: int = 0, **options: Any) -> None:
+        """With a ``portion`` the broker does so little of its long jobs in a step."""
         self.clock = Clock()
         self.broker = Broker("test", config, clock=self.clock, **options)
+        if portion:
+            self.broker.portions.size = portion
+            self.broker._engine_limits = replace(self.broker._engine_limits, most_disposed=portion)
         self.peers: list[Peer] = []
         self.monotonic = 1000.0
 

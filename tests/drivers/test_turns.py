@@ -258,6 +258,35 @@ def test_who_takes_no_answers_may_leave(driver: BrokerDriver) -> None:
     assert connection.received == 7 and connection.eof and each.gone
 
 
+@pytest.mark.parametrize("size", [1, 50_000])
+def test_what_comes_behind_a_long_piece_of_work_waits_for_it(driver: BrokerDriver, size: int) -> None:
+    """The broker is at something that this connection asked for: what it brings is not even looked at."""
+    (each, sink) = lane(driver)
+    connection = each.connection
+    connection.is_busy = True
+    driver.feed(each, b"echo x\n" * size)
+    driver.feed(each, b"echo last\n")
+    driver.feed(each, b"")
+    assert driver.work_off() is None
+    assert connection.received == 0 and not connection.eof and not each.over
+    connection.is_busy = False
+    driver.call(lambda: None)
+    while driver.work_off() is not None:
+        pass
+    assert sink.octets.endswith(b"x\nlast\n") and connection.eof and each.gone
+
+
+def test_who_has_gone_is_not_waited_for(driver: BrokerDriver) -> None:
+    (each, _) = lane(driver)
+    each.connection.is_busy = True
+    driver.feed(each, b"echo x\n")
+    each.connection.close()
+    driver.call(lambda: None)
+    while driver.work_off() is not None:
+        pass
+    assert each.gone
+
+
 def test_a_connection_that_fails_leaves_no_rest(driver: BrokerDriver) -> None:
     (each, sink) = lane(driver)
     share = each.share

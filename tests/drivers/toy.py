@@ -32,6 +32,7 @@ class ToyConnection:
         self.eof = False
         self.received = 0
         self.unsent = 0
+        self.is_busy = False
         self.is_open = True
         self.largest_output = 0
         self.flood: list[bytes] = []

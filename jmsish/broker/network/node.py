@@ -69,6 +69,9 @@ _log = logging.getLogger("jmsish.broker")
 class RouterNode:
     """One router of a network."""
 
+    queries = None
+    """What it is asked is answered at once: it has neither queues nor bindings."""
+
     def __init__(
         self, name: str, config: BrokerConfig, *, clock: Callable[[], float], authenticator: AskToken | None = None
     ) -> None:
