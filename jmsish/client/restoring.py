@@ -20,6 +20,7 @@ from jmsish.client.answers import Answer
 from jmsish.client.cbs import address_of, authorised_again
 from jmsish.client.client_ids import say_open
 from jmsish.client.consumer import ClientConsumer
+from jmsish.client.interruption import interrupt
 from jmsish.client.ledger import ClientLedger
 from jmsish.client.links import attach_consumer, attach_producer, attaching
 from jmsish.client.procedures import Interrupted, Procedure, fail, settle
@@ -66,6 +67,8 @@ def reconnect(connection: ClientConnection) -> Procedure[None]:
         except JMSError as error:
             if _is_over(connection):
                 return
+            if connection.broken is None:  # it was not the wire: whoever waits for what would come by it is told
+                interrupt(connection, _reason(error))
             connection.engine.close()
             plan.failed(connection.now, _reason(error))
             continue
@@ -142,7 +145,8 @@ def restore(connection: ClientConnection) -> Procedure[None]:
     _check(connection)
     awaited: list[tuple[ClientSession, Part | None, Future[None]]] = []
     for session in list(connection.sessions):
-        awaited += _begin_again(session)
+        if not session.closed:
+            awaited += _begin_again(session)
     for session, part, future in awaited:
         try:
             yield future, connection.request_deadline()

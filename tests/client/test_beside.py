@@ -18,8 +18,9 @@ from jmsish.client.answers import Answer
 from jmsish.client.consumer import ClientConsumer
 from jmsish.client.reconnection import Reconnection
 from jmsish.destination import Queue
+from jmsish.engine.engine import Engine
 from jmsish.engine.outcomes import Accepted
-from jmsish.errors import ConnectionLostError, IllegalStateError
+from jmsish.errors import ConnectionLostError, IllegalStateError, OperationTimeoutError
 from jmsish.modes import AcknowledgeMode
 from jmsish.options import parse_url
 
@@ -176,3 +177,25 @@ def test_what_was_taken_is_settled_while_its_consumer_closes(mode: AcknowledgeMo
         play.rig.pump()
         assert play.between(play.first.close(), settling(play)) == [None, None], f"seed {seed}"
         assert play.left() == ["m3", "m4"], f"seed {seed}"
+
+
+def test_a_session_that_closes_in_an_attempt_that_fails_is_closed() -> None:
+    """The broker was late to take back the rest: it was asked anew over another wire, for the closed session too."""
+    rig = Rig()
+    core = rig.connect()
+    core.reconnection = Reconnection(parse_url("failover:(amqp://a)"))
+    session = rig.session(core, AcknowledgeMode.AUTO)
+    core.lose(ConnectionLostError("gone", scope="connection"))
+    attempt = core.reconnect()
+    next(attempt)
+    core.join(parse_url("amqp://a"), lambda name: Engine(server=False, container_id=name))
+    rig.pairs = [(core, rig.broker.accept(trusted=True))]
+    begun = next(attempt)[0]
+    while begun is not session.begun:
+        rig.pump()
+        begun = attempt.send(None)[0]
+    ended, _ = next(closing := session.close())
+    attempt.throw(OperationTimeoutError("late"))
+    assert ended.done()
+    with pytest.raises(StopIteration):
+        closing.send(None)
