@@ -66,6 +66,7 @@ class StandbyReader(PassingTime):
     _tick_at: float
     _waiters: dict[threading.Lock, Future[Any]]
     _waits: int
+    _wired: bool
 
     def run(self, steps: Steps[Any], wait: Wait | None = None) -> Any:
         """Run a procedure to its end in this thread."""
@@ -156,7 +157,7 @@ class StandbyReader(PassingTime):
         """Until the connection stands again, or has failed.  What the old one had to say last is said, if it can be."""
         with suppress(JMSError):
             self.flush(self.time())
-        self.transport.close()
+        self._unwire()
         try:
             self.run(self.core.reconnect(), self._dial_or_wait)
         except _Stopped:
@@ -168,13 +169,13 @@ class StandbyReader(PassingTime):
     def _dial_or_wait(self, future: Future[Any], deadline: float | None) -> Any:
         if future is self.core.dialling:
             return self._dial()
-        if future is not self.core.leaving:
-            return self.wait(future, deadline)
-        if not self.transport.closed:
+        if future is self.core.leaving and self._wired:
             # A pause: an attempt has failed, and nobody listens on its wire. What it has to say last is said.
             with suppress(JMSError):
                 self.flush(self.time())
-            self.transport.close()
+            self._unwire()
+        if self._wired:
+            return self.wait(future, deadline)
         while not future.done():
             if self._stopped:
                 raise _Stopped
@@ -190,7 +191,7 @@ class StandbyReader(PassingTime):
         self._give_calls()
         place = self.core.dialling.place
         assert self._connect is not None
-        self.transport.close()  # of an attempt before this one
+        self._unwire()  # of an attempt before this one
         transport, make_engine = self._connect(place)
         with self.lock:
             if self._stopped:
@@ -199,10 +200,15 @@ class StandbyReader(PassingTime):
             self.core.now = self.time()
             self.core.join(place, make_engine)
             self.transport = transport
+            self._wired = True
             self._packet = packet_of(transport)
             self._sending = self._blocked = False
             self._broken = None
             self._tick_at = 0.0
+
+    def _unwire(self) -> None:
+        self._wired = False
+        self.transport.close()
 
     def _give_calls(self) -> None:
         with self.lock:

@@ -56,6 +56,7 @@ class ThreadedDriver(StandbyReader):
         self._read_for: Future[Any] | None = None
         self._standing_by = False  # the standby reader is blocked in recv
         self._napping = False  # the standby reader sleeps until an application thread has read
+        self._wired = True  # there is a wire, though it may have been cut: no pause before an attempt to connect again
         self._waits = 0  # how many waits of application threads have ended
         self._last_read = self.time()
         self._last_flush = 0.0
