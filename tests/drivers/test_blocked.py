@@ -141,16 +141,19 @@ def test_a_blocked_client_reads_though_nobody_waits(broker: jmsish.EmbeddedBroke
     """The broker takes no more input from one who takes none of its output; each would wait for the other."""
     piece, count = bytes(200_000), 80
     relay = Full(broker.listen().port, count * len(piece))
-    connection = jmsish.connect(relay.url, send_timeout=0.1, prefetch=2 * count)
+    connection = jmsish.connect(relay.url, send_timeout=PATIENCE, prefetch=2 * count)
     session = connection.create_session()
     consumer = session.create_consumer(jmsish.Queue("in"))
     producer = connection.create_session().create_producer(jmsish.Queue("out"))
-    consumer.receive_no_wait()
-    relay.stall()
-    with pytest.raises(jmsish.OperationTimeoutError):
-        producer.send(bytes(24_000_000))
     with jmsish.connect(broker.url) as other:
         filling = other.create_session().create_producer(jmsish.Queue("in"))
+        filling.send("the broker has credit for what follows")
+        assert consumer.receive(timeout=PATIENCE) is not None
+        producer.send("and so has the client")
+        patient(connection, 0.1)
+        relay.stall()
+        with pytest.raises(jmsish.OperationTimeoutError):
+            producer.send(bytes(24_000_000))
         for _ in range(count):
             filling.send(piece)
         taken = begin(lambda: relay._goes.wait(PATIENCE))
@@ -158,7 +161,7 @@ def test_a_blocked_client_reads_though_nobody_waits(broker: jmsish.EmbeddedBroke
     assert all(consumer.receive(timeout=PATIENCE) is not None for _ in range(count))
     patient(connection)
     producer.send("after it")
-    assert broker.queue("out").depth == 2
+    assert broker.queue("out").depth == 3
     prompt(connection.close)
     relay.close()
 
@@ -173,10 +176,10 @@ def fill(producer: jmsish.MessageProducer, **arguments: Any) -> tuple[int, jmsis
     raise AssertionError("the buffers between took everything")
 
 
-def patient(connection: Any) -> None:
+def patient(connection: Any, seconds: float = PATIENCE) -> None:
     """From now on a send has the time that it takes: it stands behind all that was held up."""
     core = connection._core
-    core.options = replace(core.options, send_timeout=PATIENCE)
+    core.options = replace(core.options, send_timeout=seconds)
 
 
 def whole(broker: jmsish.EmbeddedBroker, count: int) -> None:
