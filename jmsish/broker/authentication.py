@@ -25,8 +25,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jmsish.broker.certificates import COMMON_NAME, CONTROL, identity_of
+from jmsish.broker.certificates import COMMON_NAME, identity_of
 from jmsish.broker.users import User, Users
+from jmsish.engine.mechanisms import CONTROL
 from jmsish.engine.oauth import TOKEN_MECHANISMS, AskToken
 from jmsish.engine.sasl import SaslServer
 

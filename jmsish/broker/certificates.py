@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
+
+from jmsish.engine.mechanisms import CONTROL
 
 COMMON_NAME: Final = "common-name"
 SUBJECT: Final = "subject"
@@ -27,14 +28,11 @@ _SHORT: Final = {
 """The short names of RFC 4514, 3; others are written as OpenSSL calls them."""
 
 
-CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
-
 def identity_of(certificate: Mapping[str, Any], kind: str) -> str | None:
     """The name of who shows this certificate; None where it has none of that kind.
 
     Of several common names it is the last, the most specific one; a name with a NUL or another control character in it
-    is none, for others may see it end there, and a log or terminal more than there is.
+    is none.
     """
     if kind == SUBJECT:
         found = subject_text(certificate)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from .conditions import UNAUTHORIZED_ACCESS, Fault
 
 __all__ = [
+    "CONTROL",
     "REFUSED",
     "SYSTEM_ERROR",
     "TRY_LATER",
@@ -26,6 +28,10 @@ __all__ = [
     "ServerMechanism",
     "Verdict",
 ]
+
+CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What no name of an identity has, wherever it comes from (a certificate, a login, an authenticator): others may see it
+end there, and a log or terminal more than there is."""
 
 REFUSED, SYSTEM_ERROR, TRY_LATER = 1, 2, 4
 """Codes of an outcome that is no yes (Part 5, 5.3.3.7): ``auth``, ``sys`` and ``sys-temp``."""

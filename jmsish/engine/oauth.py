@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from .conditions import UNAUTHORIZED_ACCESS, Fault
-from .mechanisms import SYSTEM_ERROR, Answer, ClientMechanism, Credentials, Question, ServerMechanism, Verdict
+from .mechanisms import CONTROL, SYSTEM_ERROR, Answer, ClientMechanism, Credentials, Question, ServerMechanism, Verdict
 
 __all__ = [
     "TOKEN_MECHANISMS",
@@ -31,8 +31,6 @@ TOKEN_MECHANISMS: Final = (OAUTHBEARER, XOAUTH2)
 
 _KVSEP = "\x01"
 _TOKEN = re.compile(r"[\x21-\x7e]+")  # RFC 6750 allows less; what matters is that nothing ends the field early
-_NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What no name has: others may see it end there, and a log or terminal more than there is."""
 _LONGEST_STATUS = 80
 
 
@@ -197,4 +195,4 @@ def _no_name(identity: Any) -> str | None:
         return type(identity).__name__
     if not identity:
         return "an empty name"
-    return "a name with control characters" if _NO_NAME.search(identity) else None
+    return "a name with control characters" if CONTROL.search(identity) else None

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from jmsish.broker.entities import QueueKind
-from jmsish.broker.management import answer
+from jmsish.broker.entities import Kind, QueueKind
+from jmsish.broker.management import _ON_KIND, answer
+from jmsish.broker.network import kinds as router_kinds
 from jmsish.engine.codec import AMQP_VALUE, CORRELATION_ID, DATA, ReceivedMessage, encode_message
 from jmsish.engine.outcomes import ACCEPTED, Target
 from jmsish.types import Int, ULong
@@ -380,3 +381,21 @@ def test_a_page_of_a_query_looks_at_no_other_entities(world: World, monkeypatch:
     table = ask(world, "QUERY", NODE, {"attributeNames": ["name"]}, offset=Int(15), count=Int(2))[2]
     assert table["results"] == [["q15"], ["q16"]] and looked_at == ["q15", "q16"]
     assert ask(world, "QUERY", QUEUE, offset=ULong(2**64 - 1), count=ULong(2**64 - 1))[2]["results"] == []
+
+
+METHODS = {"CREATE": "create", "READ": "read", "UPDATE": "update", "DELETE": "delete", "PURGE": "purge",
+           "getStatistics": "statistics"}  # fmt: skip
+
+
+def each_kind() -> list[type[Kind[Any]]]:
+    """Those of a broker and those of a router, which the import has made."""
+    assert router_kinds
+    return sorted(Kind.__subclasses__(), key=lambda kind: kind.__qualname__)
+
+
+@pytest.mark.parametrize("kind", each_kind(), ids=lambda kind: kind.__name__)
+def test_a_kind_can_do_all_the_operations_it_names(kind: type[Kind[Any]]) -> None:
+    """The methods of the base are only a declaration: one that is asked for is there, and a row of a QUERY always."""
+    asked = [operation for operation in kind.operations if (kind.name, operation) not in _ON_KIND]
+    needed = {METHODS[operation] for operation in asked if operation in METHODS} | {"entities", "describe"}
+    assert [name for name in sorted(needed) if getattr(kind, name) is getattr(Kind, name)] == []
